@@ -5,6 +5,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
+#include <string>
+
+namespace shardscape {
+
+/// What a failed check calls first, where a program defines it: one that is a guest inside another program, which must
+/// not end, throws there (sweep/python). Elsewhere it is missing.
+[[gnu::weak]] void on_failed_check(const std::string& message);
+
+}  // namespace shardscape
 
 namespace shardscape::detail {
 
@@ -14,6 +23,7 @@ template <class... Values>
   std::ostringstream text;
   text << file << ':' << line << ": check failed: " << condition;
   ((text << ' ' << values), ...);
+  if (on_failed_check != nullptr) on_failed_check(text.str());
   std::fprintf(stderr, "%s\n", text.str().c_str());
   std::abort();
 }

@@ -171,7 +171,7 @@ class _Results:
 
     def _with_selection(self, frame):
         """Which of the study's points the rows are."""
-        for name in ("title", "study_points", "selection"):
+        for name in ("title", "objectives", "study_points", "selection"):
             frame.attrs[name] = self.attribute(name)
         frame.attrs["selection_text"] = self.selection_text()
         return frame
@@ -313,19 +313,17 @@ def _added_counts(frame, name):
 
 
 def _decoded(values, column):
-    """Codes become categoricals, scales ordered ones; integers with missing values nullable."""
+    """Codes become categoricals, of scales ordered ones; integers with missing values nullable. Numbers stay numbers."""
     ordered = bool(_attribute(column, "ordered", 0))
     meanings = _attribute(column, "flag_meanings")
     if meanings is not None:
         return pd.Categorical.from_codes(values.astype(np.int64), meanings.split(), ordered=ordered)
-    if ordered:
-        return pd.Categorical.from_codes(values.astype(np.int64), range(_attribute(column, "valid_max") + 1), ordered=True)
     if _attribute(column, "dtype") == "bool":
         return values.astype(bool)
     mark = _attribute(column, "_FillValue")
     if mark is not None and np.issubdtype(values.dtype, np.integer):
         return pd.arrays.IntegerArray(values.astype(np.int64), values == mark)
-    return values
+    return values.astype(np.int64) if values.dtype == np.uint8 else values
 
 
 def _table(group):
@@ -336,6 +334,8 @@ def _described(frame, columns):
     """The frame with units and meanings of its columns in `attrs`."""
     frame.attrs["units"] = {name: _attribute(columns[name], "units") for name in frame.columns}
     frame.attrs["long_names"] = {name: _attribute(columns[name], "long_name") for name in frame.columns}
+    better = {name: _attribute(columns[name], "better") for name in frame.columns}
+    frame.attrs["better"] = {name: direction for name, direction in better.items() if direction is not None}
     return frame
 
 

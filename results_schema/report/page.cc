@@ -91,4 +91,8 @@ std::string capacity_page(std::string_view title, std::string_view data) {
   return page_of(capacity_template(), capacity_script(), title, without_tags(data));
 }
 
+std::string waterfall_page(std::string_view title, std::string_view data) {
+  return page_of(waterfall_template(), waterfall_script(), title, without_tags(data));
+}
+
 }  // namespace shardscape::report

@@ -14,6 +14,9 @@ std::string html_page(std::string_view title, std::string_view data);
 /// The page of `capacity`, from its JSON document with all points that were simulated (sweep/cli/reports).
 std::string capacity_page(std::string_view title, std::string_view data);
 
+/// The page of `compare`, from its JSON document (sweep/cli/reports).
+std::string waterfall_page(std::string_view title, std::string_view data);
+
 /// A page with its marks ("{{title}}") replaced; marks within the texts that take their place have no effect.
 std::string filled(std::string_view page,
                    std::span<const std::pair<std::string_view, std::string_view>> parts);

@@ -57,14 +57,15 @@ endfunction()
 
 # shardscape_prefer_archives(variable ...): in each list of libraries, lib*.so becomes the lib*.a beside it, where there is one. Loading shared
 # libraries, and what those load in turn, is most of the time of a short command: HDF5 alone brings thirty (curl, Kerberos, LDAP ...), of which
-# its archive needs three.
+# its archive needs three. A target with the property SHARDSCAPE_SHARED, which is loaded into another program, has the shared libraries: the code
+# of some archives fits into a program only.
 function(shardscape_prefer_archives)
   foreach(variable IN LISTS ARGN)
     set(chosen "")
     foreach(library IN LISTS ${variable})
       string(REGEX REPLACE "\\.so[.0-9]*$" ".a" archive "${library}")
       if(IS_ABSOLUTE "${library}" AND EXISTS "${archive}" AND NOT library MATCHES "/libm\\.")  # the C library's stays shared
-        list(APPEND chosen "${archive}")
+        list(APPEND chosen "$<IF:$<BOOL:$<TARGET_PROPERTY:SHARDSCAPE_SHARED>>,${library},${archive}>")
       else()
         list(APPEND chosen "${library}")
       endif()
@@ -125,4 +126,16 @@ function(shardscape_warnings target)
   if(SHARDSCAPE_WERROR)
     target_compile_options(${target} PRIVATE -Werror)
   endif()
+endfunction()
+
+# shardscape_find_python(): SHARDSCAPE_PYTHON is a Python that has what the package and its tests need (Debian's, whatever else comes first on PATH).
+function(shardscape_python_has_pandas result candidate)
+  execute_process(COMMAND ${candidate} -c "import h5py, pandas, xarray, h5netcdf" RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+  if(failed)
+    set(${result} FALSE PARENT_SCOPE)
+  endif()
+endfunction()
+function(shardscape_find_python)
+  find_program(SHARDSCAPE_PYTHON NAMES python3 PATHS /usr/bin VALIDATOR shardscape_python_has_pandas
+               DOC "A Python 3 with h5py, pandas, xarray and h5netcdf")
 endfunction()

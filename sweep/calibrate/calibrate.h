@@ -32,6 +32,9 @@
 
 namespace shardscape::calibrate {
 
+inline constexpr std::size_t kFewMeasurements = 10, kFewPerConstant = 3;
+inline constexpr double kFewWidths = 2;
+
 enum class FoldsBy : std::uint8_t { plan, model };
 
 struct CalibrateProgress {
@@ -81,6 +84,11 @@ struct FileReport {
 struct FitReport {
   FitActsOn sort = FitActsOn::time;
   std::size_t measurements = 0;
+  /// Whether there are too few to say how much the model errs by: below kFewMeasurements, and below kFewPerConstant for
+  /// each constant that may move. Then s stays at kLargestError, constants stay within kFewWidths of their priors, and
+  /// the worst error does not grow: they go only such a share of the way to the optimum, in halves.
+  bool few = false;
+  double share = 1;
   double typical_error = 0;                          ///< the final s of fit.h
   double objective_before = 0, objective_after = 0;  ///< objective with that s, before and after
   int rounds = 0, iterations = 0;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "sweep/calibrate/identify.h"
@@ -52,8 +53,9 @@ FitProblem ConstantFit::problem(const Dataset& data, const std::string& what) co
   const std::vector<std::size_t> moving = free();
   for (const std::size_t i : moving) {
     const State& state = states_[i];
-    problem.low.push_back(state.constant->u_of(state.constant->low, state.prior));
-    problem.high.push_back(state.constant->u_of(state.constant->high, state.prior));
+    const double most = report_.few ? kFewWidths : HUGE_VAL;
+    problem.low.push_back(std::max(-most, state.constant->u_of(state.constant->low, state.prior)));
+    problem.high.push_back(std::min(most, state.constant->u_of(state.constant->high, state.prior)));
     problem.start.push_back(state.u);
   }
   problem.residuals = [this, &data, moving](const std::vector<std::vector<double>>& points) {
@@ -84,6 +86,11 @@ void ConstantFit::give_up(const std::vector<std::size_t>& moving, std::size_t wh
       break;
     case Verdict::at_bound: {
       const double value = state.constant->value_at(state.u, state.prior);
+      if (report_.few && value > constant.low && value < constant.high) {
+        state.why = fmt::format("{} measurements are too few to move it by {:.0f} widths of its prior",
+                                report_.measurements, kFewWidths);
+        break;
+      }
       const bool high = value > 0.5 * (state.constant->low + state.constant->high);
       state.why = fmt::format("the fit ran into the {} end of its range, {}", high ? "upper" : "lower",
                               format_value(constant, high ? constant.high : constant.low));
@@ -110,15 +117,47 @@ Fit ConstantFit::settle(const Dataset& data) {
     report_.evaluations += found.evaluations;
     const std::vector<std::size_t> moving = free();
     for (std::size_t j = 0; j < moving.size(); ++j) states_[moving[j]].u = found.point[j];
-    const double due = std::clamp(found.error, kSmallestError, kLargestError);
+    const double due = report_.few ? kLargestError : std::clamp(found.error, kSmallestError, kLargestError);
     const bool settled = due < kEnough * typical_error_ && typical_error_ < kEnough * due;
     if (settled || step == kMostSteps) return found;
     typical_error_ = due;
   }
 }
 
+/// The candidate so far on the way from the priors to the optimum.
+Candidate ConstantFit::at(double share) const {
+  Candidate candidate = base_;
+  for (const std::size_t i : free())
+    states_[i].constant->set(candidate,
+                             states_[i].constant->value_at(share * states_[i].u, states_[i].prior));
+  return candidate;
+}
+
+/// Goes back towards the priors until the worst error is no worse than with these. The loss forgives single large
+/// errors, and among few measurements nothing says that the large one is the wrong one.
+void ConstantFit::hold_back(const Dataset& data) {
+  constexpr double kLeastShare = 1.0 / 64;
+  const auto worst = [](const std::vector<double>& residuals) {
+    double most = 0;
+    for (const double residual : residuals) most = std::max(most, std::abs(std::expm1(residual)));
+    return most;
+  };
+  const double before = worst(data.residuals({base_})[0]);
+  double share = 1;
+  while (share >= kLeastShare && worst(data.residuals({at(share)})[0]) > before) share /= 2;
+  report_.share = share < kLeastShare ? 0 : share;
+  for (const std::size_t i : free()) {
+    State& state = states_[i];
+    state.u *= report_.share;
+    if (report_.share > 0) continue;
+    state.free = false;
+    state.why = "of so few measurements the worst error would grow";
+  }
+}
+
 void ConstantFit::run(const Dataset& data) {
   report_.measurements = data.size();
+  report_.few = data.size() < kFewMeasurements && data.size() < kFewPerConstant * free().size();
   for (;;) {
     const Fit found = settle(data);
     const std::vector<std::size_t> moving = free();
@@ -134,6 +173,7 @@ void ConstantFit::run(const Dataset& data) {
     report_.converged = found.converged;
     report_.objective_before = loss_of(data.residuals({base_})[0], typical_error_);
     report_.objective_after = found.objective;
+    if (report_.few) hold_back(data);
     return;
   }
 }

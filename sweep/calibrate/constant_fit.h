@@ -38,6 +38,8 @@ class ConstantFit {
     std::string why = {};
   };
   [[nodiscard]] Fit settle(const Dataset& data);
+  [[nodiscard]] Candidate at(double share) const;
+  void hold_back(const Dataset& data);
   [[nodiscard]] std::vector<std::size_t> free() const;
   [[nodiscard]] FitProblem problem(const Dataset& data, const std::string& what) const;
   [[nodiscard]] std::vector<double> values() const;

@@ -17,6 +17,8 @@
 #include "results_schema/rows/columns.h"
 #include "results_schema/segments/segments.h"
 #include "sweep/cli/terminal/format.h"
+#include "sweep/cli/terminal/terminal.h"
+#include "sweep/modules/module.h"
 #include "sweep/study/expert_load_parser.h"
 #include "sweep/study/load_parser.h"
 #include "sweep/study/load_study.h"
@@ -32,9 +34,8 @@ namespace fs = std::filesystem;
 /// from it.
 std::optional<fs::path> built_in_presets() {
   std::error_code error;
-  const fs::path binary = fs::read_symlink("/proc/self/exe", error);
-  if (!error) {
-    const fs::path installed = binary.parent_path().parent_path() / SHARDSCAPE_SHARE_DIR;
+  for (const fs::path& folder : modules::own_places()) {
+    const fs::path installed = folder / SHARDSCAPE_SHARE_DIR;
     if (fs::is_directory(installed / "models", error)) return installed;
   }
   const fs::path source = SHARDSCAPE_SOURCE_TREE;
@@ -183,6 +184,12 @@ yaml::Catalog make_catalog(const CommonOptions& common) {
   return yaml::Catalog(std::move(directories));
 }
 
+std::optional<fs::path> documents_folder() {
+  const std::optional<fs::path> own = built_in_presets();
+  std::error_code error;
+  return own && fs::is_directory(*own / "doc", error) ? *own / "doc" : own;
+}
+
 std::optional<fs::path> published_folder() {
   const std::optional<fs::path> own = built_in_presets();
   if (!own) return std::nullopt;
@@ -201,17 +208,25 @@ void add_study_arguments(CLI::App& command, StudyArguments& arguments) {
 }
 
 sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, bool quiet) {
+  const GivenStudy* const given = common.given;
+  const bool as_given =
+      arguments.overrides.empty() && !arguments.all_counts && !arguments.rates_instead && given != nullptr;
+  if (as_given && given->study) return *given->study;
   sweep::StudyOptions options;
-  options.overrides = arguments.overrides;
+  if (given != nullptr) options.overrides = given->overrides;
+  options.overrides.insert(options.overrides.end(), arguments.overrides.begin(), arguments.overrides.end());
   options.all_counts = arguments.all_counts;
   options.rates_instead = arguments.rates_instead;
   options.objective_columns = objective_columns();
   options.fixed_columns = column_names([](const auto&) { return true; });
-  auto study = sweep::load_study(arguments.file, make_catalog(common), options);
+  const yaml::Catalog catalog = make_catalog(common);
+  auto study = given == nullptr ? sweep::load_study(arguments.file, catalog, options)
+                                : sweep::parse_study(given->text, given->file.string(),
+                                                     given->file.parent_path(), catalog, options);
   if (!study) throw BadInput(study.error());
   column_problems(*study).finish();
   for (const std::string& assumption : study->assumptions)
-    if (!quiet) std::cerr << "warning: " << message_line(assumption) << '\n';
+    if (!quiet) std::cerr << styled(std::cerr, "warning: ", "33") << message_line(assumption) << '\n';
   return *std::move(study);
 }
 
@@ -231,7 +246,7 @@ void add_json(CLI::App& command, bool& json) {
 
 void add_progress(CLI::App& command, std::string& mode) {
   command.add_option("--progress", mode, "auto, plain, json (one object per line on stdout) or none")
-      ->type_name("MODE");
+      ->type_name("auto|plain|json|none");
 }
 
 CLI::Option* add_force(CLI::App& command, bool& force) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -103,12 +104,24 @@ Budget parse_budget(const std::string& text, bool points = true);
 /// The parts of a text between commas.
 std::vector<std::string> split_names(std::string_view text);
 
+/// A study that is given in place of the file that the command line names.
+struct GivenStudy {
+  std::filesystem::path file;  ///< stands for it in messages; relative paths start at its folder
+  std::string text;
+  std::vector<std::string> overrides;  ///< as --set
+  /// What was read from them; nothing where they have not been read yet.
+  std::optional<sweep::Study> study = {};
+};
+
 /// Options that every subcommand takes.
 struct CommonOptions {
   /// In the order given; they take precedence over the built-in ones.
   std::vector<std::filesystem::path> presets;
   bool reference = false;
   std::vector<std::string> command_line;  ///< the words of argv
+  const GivenStudy* given = nullptr;
+  /// Where the command runs inside another program: asks it to stop, in place of signals.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 /// Runs a command after the whole command line has been parsed; returns the exit code. Failures are exceptions:
@@ -145,11 +158,15 @@ AddCommand add_sweep_command, add_search_command, add_check_command, add_simulat
     add_sensitivity_command, add_report_command, add_explore_command, add_export_command, add_merge_command,
     add_verify_command, add_diff_command, add_gemm_command, add_attention_command, add_experts_command,
     add_collective_command, add_network_command, add_replay_command, add_validate_command,
-    add_calibrate_command, add_presets_command, add_capacity_command, add_launch_command, add_compare_command;
+    add_calibrate_command, add_presets_command, add_capacity_command, add_launch_command, add_compare_command,
+    add_new_command, add_guide_commands;
 
 /// The user's preset directories first, then those that came with the program (in the source tree it was built from, or
 /// beside the installed binary).
 yaml::Catalog make_catalog(const CommonOptions& common);
+
+/// The folder of the documents that came with the program; nothing where they are missing.
+std::optional<std::filesystem::path> documents_folder();
 
 /// The published figures that came with the program (see validate/published.h); nothing where they are missing.
 std::optional<std::filesystem::path> published_folder();
@@ -179,6 +196,10 @@ CLI::Option* add_value(CLI::App& command, const char* name, Target& target, cons
 }
 /// Adds the argument RESULTS: a result file, or the folder of an unfinished one.
 void add_results(CLI::App& command, std::filesystem::path& file);
+/// Adds --template, which prints a table of measurements to begin with; `chosen` is empty where it is not given.
+void add_template(CLI::App& command, std::string& chosen);
+/// Prints the template of that name on stdout, and what its columns mean on stderr.
+void print_template(const std::string& name);
 /// Adds --json.
 void add_json(CLI::App& command, bool& json);
 /// Adds --progress, a ProgressMode.

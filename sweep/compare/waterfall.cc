@@ -72,7 +72,7 @@ void add_compute(const Side& a, const Side& b, std::vector<Bar>& bars) {
 }  // namespace
 
 std::string crossed_links(const Setting& setting, const ParallelPlan& plan, TimeClass time_class) {
-  if (plan.disaggregated()) return {};  // either pool has groups of its own
+  if (plan.disaggregated()) return "the links of its pools";  // each pool has groups of its own
   const network::PlanLayout layout(plan);
   const std::vector<DimensionSpec>& dimensions = setting.system.fabric.dimensions;
   std::vector<bool> crossed(dimensions.size());

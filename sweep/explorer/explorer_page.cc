@@ -17,7 +17,7 @@
 #include "results_schema/report/page.h"
 #include "results_schema/report/page_parts.h"
 #include "sweep/explorer/node_json.h"
-#include "sweep/explorer/page_parts.h"
+#include "sweep/explorer/explorer_parts.h"
 #include "sweep/input/input_file.h"
 #include "sweep/yaml/loader.h"
 

@@ -74,6 +74,16 @@ Said layout(C of) {
   return text.empty() ? unasked() : value(text);
 }
 
+/// Where embedding and loss count as a layer each.
+Said both_ends(C of) {
+  if (layout_of(of).empty()) return unasked();
+  const std::int64_t chunks = static_cast<std::int64_t>(of.plan.pipeline) * of.plan.virtual_stages;
+  const bool counted = of.stack().partition == PartitionRule::with_ends && of.stack().pipeline_layout.empty();
+  return counted && !of.experts() && (of.shape().layers + 2) % chunks == 0
+             ? flag()
+             : lacks("embedding and loss count as a layer each, or as none");
+}
+
 Said virtual_stages(C of) {
   if (!of.plan.chunked() || !layout_of(of).empty()) return unasked();
   return value(of.shape().layers / (static_cast<std::int64_t>(of.plan.pipeline) * of.plan.virtual_stages));
@@ -120,8 +130,6 @@ Said fsdp_strategy(C of) {
 Said granularity(C of) {
   return of.plan.recompute == Recompute::none ? unasked() : value(std::string(name_of(of.plan.recompute)));
 }
-Said full_method(C of) { return of.plan.recompute == Recompute::full ? value("uniform") : unasked(); }
-Said full_layers(C of) { return of.plan.recompute == Recompute::full ? value(1) : unasked(); }
 std::string_view module_of(RecomputePart part) {
   switch (part) {
     case RecomputePart::attention_core:
@@ -178,7 +186,6 @@ Said base_precision(C of) {
   if (name == PolicyName::tf32) return lacks("fp32 products in tf32 are PyTorch's own setting");
   return flag_if(name != PolicyName::fp16 && name != PolicyName::fp32);
 }
-Said half_precision(C of) { return flag_if(of.workload().precision == PolicyName::fp16); }
 Said fp8_format(C of) { return eight_bits(of) ? value("hybrid") : unasked(); }
 Said fp8_recipe(C of) {
   if (!eight_bits(of)) return unasked();
@@ -208,9 +215,6 @@ Said gradient_type(C of) {
   if (state.gradient_bytes == 4 && state.gradient_comm_bytes == 4) return unasked();  // with --bf16
   if (state.gradient_bytes == 2 && state.gradient_comm_bytes == 2) return flag();
   return lacks("gradients are kept and reduced in fp32, or both in bf16 (--grad-reduce-in-bf16)");
-}
-Said masters(C of) {
-  return of.stack().state.master_bytes == 4 ? unasked() : lacks("the optimizer keeps weights in fp32");
 }
 bool narrow_moments(C of) { return of.stack().state.moment_bytes == 4; }
 Said moments(C of) {
@@ -242,23 +246,13 @@ Said deferral(C of) {
 
 // ---- the model ----
 
-Said mlp(C of) {
-  switch (of.shape().mlp) {
-    case MlpKind::gelu:
-      return unasked();
-    case MlpKind::swiglu:
-    case MlpKind::squared_relu:
-      return flag();
-    case MlpKind::relu:
-    case MlpKind::silu:
-    case MlpKind::geglu:
-    case MlpKind::reglu:
-      break;
-  }
-  return lacks("flags are there for gelu, swiglu and squared relu");
+Said swiglu(C of) {
+  const MlpKind kind = of.shape().mlp;
+  if (kind == MlpKind::gelu || kind == MlpKind::squared_relu) return unasked();
+  return kind == MlpKind::swiglu ? flag() : lacks("flags are there for gelu, swiglu and squared relu");
 }
-Said swiglu(C of) { return of.shape().mlp == MlpKind::squared_relu ? unasked() : mlp(of); }
 Said squared_relu(C of) { return flag_if(of.shape().mlp == MlpKind::squared_relu); }
+Said number(double value_of) { return value(fmt::format("{}", value_of)); }
 Said biases(C of) {
   const ModelSpec& m = of.shape();
   if (m.linear_bias) return unasked();
@@ -289,11 +283,18 @@ Said layer_pattern(C of) {
   const std::int64_t dense = moe(of).first_dense_layers;
   if (dense == 0) return value(moe(of).every);
   if (moe(of).every == 1) return value(fmt::format("([0]*{}+[1]*{})", dense, of.shape().layers - dense));
-  return lacks("a pattern with layers without experts in front");
+  return lacks("--moe-layer-freq has one period");
+}
+/// The same as a list: 1 for each layer with experts.
+Said listed_pattern(C of) {
+  if (!of.experts() || moe(of).everywhere()) return unasked();
+  std::string words;
+  for (std::int64_t layer = 0; layer < of.shape().layers; ++layer)
+    words += moe(of).in_layer(layer) ? "1 " : "0 ";
+  return value(words);
 }
 Said capacity(C of) {
-  return of.experts() && moe(of).capacity_factor > 0 ? value(fmt::format("{}", moe(of).capacity_factor))
-                                                     : unasked();
+  return of.experts() && moe(of).capacity_factor > 0 ? number(moe(of).capacity_factor) : unasked();
 }
 Said norms_of_keys(C of) {
   if (of.shape().qk_norm == QkNorm::full_width) return lacks("--qk-layernorm has a norm for each head");
@@ -305,11 +306,9 @@ Said window(C of) {
     return lacks("which layers have the window is not said by --window-size");
   return value(fmt::format("{},0", of.shape().sliding_window - 1));
 }
-Said dropout(C of, double probability) {
-  (void)of;
-  return value(fmt::format("{}", probability));
+Said experts(C of, std::int64_t MixtureOfExperts::*field) {
+  return of.experts() ? value(moe(of).*field) : unasked();
 }
-Said experts_of(C of, std::int64_t number) { return of.experts() ? value(number) : unasked(); }
 Said latent(C of, std::int64_t LatentAttention::*rank) {
   return of.shape().latent && (*of.shape().latent).*rank > 0 ? value((*of.shape().latent).*rank) : unasked();
 }
@@ -341,12 +340,15 @@ constexpr Row kRows[] = {
     {"order", "--use-tp-pp-dp-mapping", "trainer.strategy.use_tp_pp_dp_mapping", order},
     {"schedule vpp", "--num-layers-per-virtual-pipeline-stage", "", virtual_stages},
     {"vpp", "", "trainer.strategy.virtual_pipeline_model_parallel_size",
-     SHARDSCAPE_SAY(of.plan.chunked() && layout_of(of).empty() ? value(of.plan.virtual_stages) : unasked()),
-     kNemo},
+     SHARDSCAPE_SAY(of.plan.chunked() ? value(of.plan.virtual_stages) : unasked()), kNemo},
     {"schedule", "--microbatch-group-size-per-virtual-pipeline-stage",
      "model.config.microbatch_group_size_per_vp_stage", schedule},
-    {"stack.partition stack.pipeline_layout vpp", "--pipeline-model-parallel-layout",
-     "trainer.strategy.pipeline_model_parallel_layout", layout, kParallel, "0.13"},
+    {"stack.partition stack.pipeline_layout vpp", "--pipeline-model-parallel-layout", "", layout, kParallel,
+     "0.13"},
+    {"stack.partition stack.pipeline_layout vpp", "", "model.config.account_for_embedding_in_pipeline_split",
+     both_ends, kNemo},
+    {"stack.partition stack.pipeline_layout vpp", "", "model.config.account_for_loss_in_pipeline_split",
+     both_ends, kNemo},
     {"mbs", "--micro-batch-size", "data.micro_batch_size", SHARDSCAPE_SAY(value(of.plan.microbatch))},
     {"workload.global_batch dp", "--global-batch-size", "data.global_batch_size",
      SHARDSCAPE_SAY(value(of.workload().global_batch))},
@@ -356,17 +358,22 @@ constexpr Row kRows[] = {
     {"zero", "--use-megatron-fsdp", "trainer.strategy.ddp.use_megatron_fsdp", fsdp_flag, kFsdp, "0.14"},
     {"zero stack.zero2_gradients", "--data-parallel-sharding-strategy",
      "trainer.strategy.ddp.data_parallel_sharding_strategy", fsdp_strategy, kFsdp, "0.14"},
+    {"", "--no-gradient-accumulation-fusion", "", fsdp_flag, kFsdp},
+    {"", "", "model.config.gradient_accumulation_fusion",
+     SHARDSCAPE_SAY(fsdp(of) ? value("false") : unasked()), kFsdp},
     {"recompute", "--recompute-granularity", "model.config.recompute_granularity", granularity},
-    {"recompute", "--recompute-method", "model.config.recompute_method", full_method},
-    {"recompute", "--recompute-num-layers", "model.config.recompute_num_layers", full_layers},
+    {"recompute", "--recompute-method", "model.config.recompute_method",
+     SHARDSCAPE_SAY(of.plan.recompute == Recompute::full ? value("uniform") : unasked())},
+    {"recompute", "--recompute-num-layers", "model.config.recompute_num_layers",
+     SHARDSCAPE_SAY(of.plan.recompute == Recompute::full ? value(1) : unasked())},
     {"stack.selective_recompute", "--recompute-modules[]", "model.config.recompute_modules[]", modules,
      kParallel, "0.12"},
     {"stack.selective_recompute", "--recompute-modules[]", "model.config.recompute_modules[]",
      dense_activations},
-    {"stack.attention", "--attention-backend", "model.config.attention_backend", attention, kParallel,
-     "0.11"},
+    {"stack.attention", "--attention-backend", "", attention, kParallel, "0.11"},
     {"workload.precision", "--bf16", "", base_precision},
-    {"workload.precision", "--fp16", "", half_precision},
+    {"workload.precision", "--fp16", "",
+     SHARDSCAPE_SAY(flag_if(of.workload().precision == PolicyName::fp16))},
     {"workload.precision", "", "trainer.plugins.precision",
      SHARDSCAPE_SAY(of.workload().precision == PolicyName::fp16   ? value("16-mixed")
                     : of.workload().precision == PolicyName::fp32 ? value("32")
@@ -403,7 +410,9 @@ constexpr Row kRows[] = {
                     : gradient_type(of).kind == Said::Kind::option ? value("false")
                                                                    : lacks("fp32 or bf16, both alike")),
      kNemo},
-    {"stack.state.master_bytes", "", "", masters},
+    {"stack.state.master_bytes", "", "",
+     SHARDSCAPE_SAY(of.stack().state.master_bytes == 4 ? unasked()
+                                                       : lacks("the optimizer keeps them in fp32"))},
     {"stack.state.moment_bytes", "--use-precision-aware-optimizer", "", moments, kParallel, "0.11"},
     {"stack.state.moment_bytes", "--exp-avg-dtype", "", moment_type, kParallel, "0.11"},
     {"stack.state.moment_bytes", "--exp-avg-sq-dtype", "", moment_type, kParallel, "0.11"},
@@ -444,8 +453,7 @@ constexpr Row kRows[] = {
     {"model.position", "--position-embedding-type", "model.config.position_embedding_type", positions,
      kConfig},
     {"model.rotary_fraction", "--rotary-percent", "model.config.rotary_percent",
-     SHARDSCAPE_SAY(of.shape().rotary_fraction < 1 ? value(fmt::format("{}", of.shape().rotary_fraction))
-                                                   : unasked())},
+     SHARDSCAPE_SAY(of.shape().rotary_fraction < 1 ? number(of.shape().rotary_fraction) : unasked())},
     {"model.norm", "--normalization", "model.config.normalization",
      SHARDSCAPE_SAY(value(of.shape().norm == NormKind::rmsnorm ? "RMSNorm" : "LayerNorm")), kConfig},
     {"model.mlp", "--swiglu", "", swiglu},
@@ -457,9 +465,9 @@ constexpr Row kRows[] = {
     {"model.tied_embeddings", "--untie-embeddings-and-output-weights", "",
      SHARDSCAPE_SAY(flag_if(!of.shape().tied_embeddings))},
     {"model.dropout model.embedding_dropout", "--hidden-dropout", "model.config.hidden_dropout",
-     SHARDSCAPE_SAY(dropout(of, of.shape().dropout)), kConfig},
+     SHARDSCAPE_SAY(number(of.shape().dropout)), kConfig},
     {"model.dropout model.attention_dropout", "--attention-dropout", "model.config.attention_dropout",
-     SHARDSCAPE_SAY(dropout(of, of.shape().attention_dropout.value_or(of.shape().dropout))), kConfig},
+     SHARDSCAPE_SAY(number(of.shape().attention_dropout.value_or(of.shape().dropout))), kConfig},
     {"model.sliding_window model.window_pattern", "--window-size", "", window},
     {"model.attention.kind", "--multi-latent-attention", "",
      SHARDSCAPE_SAY(flag_if(of.shape().latent.has_value()))},
@@ -474,15 +482,16 @@ constexpr Row kRows[] = {
     {"model.attention.value_dim", "--v-head-dim", "model.config.v_head_dim",
      SHARDSCAPE_SAY(latent(of, &LatentAttention::value_dim))},
     {"model.moe.experts", "--num-experts", "model.config.num_moe_experts",
-     SHARDSCAPE_SAY(of.experts() ? experts_of(of, moe(of).experts) : unasked()), kMoe},
+     SHARDSCAPE_SAY(experts(of, &MixtureOfExperts::experts)), kMoe},
     {"model.moe.top_k", "--moe-router-topk", "model.config.moe_router_topk",
-     SHARDSCAPE_SAY(of.experts() ? experts_of(of, moe(of).top_k) : unasked()), kMoe},
+     SHARDSCAPE_SAY(experts(of, &MixtureOfExperts::top_k)), kMoe},
     {"model.moe.expert_ffn_hidden", "--moe-ffn-hidden-size", "model.config.moe_ffn_hidden_size",
-     SHARDSCAPE_SAY(of.experts() ? experts_of(of, moe(of).expert_ffn_hidden) : unasked()), kMoe},
+     SHARDSCAPE_SAY(experts(of, &MixtureOfExperts::expert_ffn_hidden)), kMoe},
     {"model.moe.shared_experts model.moe.shared_ffn_hidden", "--moe-shared-expert-intermediate-size",
      "model.config.moe_shared_expert_intermediate_size", shared_width, kMoe},
-    {"model.moe.first_dense_layers model.moe.every", "--moe-layer-freq", "model.config.moe_layer_freq",
-     layer_pattern, kMoe},
+    {"model.moe.first_dense_layers model.moe.every", "--moe-layer-freq", "", layer_pattern, kMoe},
+    {"model.moe.first_dense_layers model.moe.every", "", "model.config.moe_layer_freq[]", listed_pattern,
+     kMoe},
     {"model.moe.router", "--moe-router-score-function", "model.config.moe_router_score_function",
      SHARDSCAPE_SAY(of.experts() ? value(std::string(name_of(moe(of).router))) : unasked()), kMoe},
     {"model.moe.normalise_top_k", "--moe-router-pre-softmax", "model.config.moe_router_pre_softmax",
@@ -562,7 +571,7 @@ Framework nemo() {
   return {
       .name = "nemo",
       .title = "NeMo",
-      .version = "NeMo 2.0 (25.04)",
+      .version = "NeMo 2.0 (25.09)",
       .phase = Phase::training,
       .kind = FileKind::yaml,
       .file = "nemo.yaml",

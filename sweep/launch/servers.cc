@@ -189,8 +189,8 @@ Framework vllm() {
                                                                                      : unasked();
             },
             kVllmData}},
-      .missing = {{"workload.concurrency", "clients': vllm bench serve --max-concurrency"},
-                  {"workload.load", "clients': vllm bench serve --request-rate, or a closed loop"},
+      .missing = {{"workload.concurrency", "what clients send: vllm bench serve --max-concurrency"},
+                  {"workload.load", "what clients send: vllm bench serve --request-rate, or a closed loop"},
                   {"stack.serving.routing", "of the router in front of several servers"}},
       .program = [](C /*of*/) -> std::string { return "vllm serve"; },
       .before = [](C of) -> std::string {
@@ -309,8 +309,9 @@ Framework sglang() {
             kSglang},
            {"", "--dist-init-addr",
             [](C of) { return of.nodes() > 1 ? value("$HEAD_ADDR:5000") : unasked(); }, kSglang}},
-      .missing = {{"workload.concurrency", "clients': sglang.bench_serving --max-concurrency"},
-                  {"workload.load", "clients': sglang.bench_serving --request-rate, or a closed loop"},
+      .missing = {{"workload.concurrency", "what clients send: sglang.bench_serving --max-concurrency"},
+                  {"workload.load",
+                   "what clients send: sglang.bench_serving --request-rate, or a closed loop"},
                   {"stack.serving.routing", "of the router in front of several servers"}},
       .program = [](C /*of*/) -> std::string { return "python3 -m sglang.launch_server"; },
       .before = [](C /*of*/) -> std::string { return ""; }};
@@ -370,8 +371,11 @@ Framework trtllm() {
            {"stack.serving.max_batch", "--max_batch_size", [](C of) { return value(serving(of).max_batch); },
             kTrtllm},
            {"stack.serving.kv_share", "--kv_cache_free_gpu_memory_fraction", memory_share, kTrtllm},
-           {"stack.serving.kv_block", "kv_cache_config.tokens_per_block",
-            [](C of) { return value(serving(of).kv_block); }, kTrtllmArguments},
+           {"stack.serving.kv_block", "",
+            [](C of) {
+              return as_unasked(serving(of).kv_block == 32, "its option differs between versions");
+            },
+            kTrtllmArguments},
            {"stack.serving.prefix_cache", "kv_cache_config.enable_block_reuse",
             [](C of) { return value(serving(of).prefix_cache ? "true" : "false"); }, kTrtllmArguments},
            {"stack.serving.kv_growth", "scheduler_config.capacity_scheduler_policy",
@@ -412,8 +416,8 @@ Framework trtllm() {
             kTrtllmArguments},
            {"", "--gpus_per_node", [](C of) { return of.nodes() > 1 ? value(of.gpus_per_node) : unasked(); },
             kTrtllm}},
-      .missing = {{"workload.concurrency", "clients'"},
-                  {"workload.load", "clients'"},
+      .missing = {{"workload.concurrency", "what clients send"},
+                  {"workload.load", "what clients send"},
                   {"stack.serving.redundant_experts",
                    "moe_config.load_balancer takes a file with the slots of each layer"},
                   {"stack.serving.prefill_redundant_experts", "as redundant_experts"},

@@ -22,6 +22,7 @@ std::vector<std::string> words_of(std::string_view text) {
   for (std::string word; in >> word;) words.push_back(word);
   return words;
 }
+
 /// An option with its value, as a row gave it.
 struct Written {
   const Option* row;
@@ -315,7 +316,8 @@ Launch deployment(const Framework& dynamo, const LaunchWish& wish, const std::ve
       front.set("componentType", yaml::Node::scalar("frontend"));
       front.set("replicas", yaml::Node::scalar("1"));
       set_path(front, "extraPodSpec.mainContainer.command", flow_list({"python3", "-m", "dynamo.frontend"}));
-      set_path(front, "extraPodSpec.mainContainer.args", flow_list({"--router-mode", router}));
+      if (!router.empty())
+        set_path(front, "extraPodSpec.mainContainer.args", flow_list({"--router-mode", router}));
       services.set("Frontend", std::move(front));
     }
     const std::string name = of.pool == Pool::whole     ? "Worker"
@@ -353,7 +355,10 @@ Launch write_launch(const Framework& framework, const LaunchWish& wish) {
   Launch launch;
   const Asking asking(std::string(framework.title), rows_of(framework), framework.missing);
   for (const Case& of : cases) {
-    const Answer answer = asking.ask(of);
+    Answer answer = asking.ask(of);
+    if (of.gpus() > of.gpus_per_node && of.gpus() % of.gpus_per_node != 0)
+      answer.refused.push_back(fmt::format("gpus={}: {} cannot run it: they make no whole nodes of {}",
+                                           of.gpus(), framework.title, of.gpus_per_node));
     add_answer(answer, launch);
     if (answer.refused.empty()) add_program(framework, of, answer, launch);
   }

@@ -5,8 +5,13 @@
 #include <filesystem>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace shardscape::modules {
+
+/// Folders below which what belongs to the program lies where it is installed: the one above its own; of a Python
+/// package, its own and the one that has lib/pythonN.M/dist-packages. Empty where the program has no file.
+std::vector<std::filesystem::path> own_places();
 
 /// Where the module `file` lies: beside the program or, of a program in a folder of the build (its tests), above
 /// that folder; otherwise where `cmake --install` puts it. Nothing where it is in none of these places.

@@ -68,7 +68,7 @@ const std::vector<Name>& table() {
 std::span<const ExpressionName> constraint_names() {
   static const std::vector<ExpressionName> kNames = [] {
     std::vector<ExpressionName> names;
-    for (const Name& entry : table()) names.push_back(entry.name);
+    for (const Name& entry : table()) names.push_back(entry.name), names.back().unit = "1";
     return names;
   }();
   return kNames;

@@ -13,6 +13,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/suggest.h"
+#include "sweep/space/number_unit.h"
 #include "sweep/space/quote.h"
 
 namespace shardscape::sweep {
@@ -29,12 +30,10 @@ struct Token {
   std::size_t offset = 0;
   std::string_view text;  ///< text of the token, without quotes
   double number = 0;
-  bool rate = false;  ///< a number with the unit of a rate
+  bool rate = false;           ///< a number with the unit of a rate
+  std::string_view unit = {};  ///< of a number with another unit, as ExpressionName has it
 };
 
-bool is_word_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
@@ -71,15 +70,47 @@ class Lexer {
     const char* const begin = text_.data() + at_;
     const char* const end = text_.data() + text_.size();
     const auto [stop, error] = std::from_chars(begin, end, token.number);
-    if (error != std::errc() || (stop != end && is_word_char(*stop))) return std::nullopt;
+    if (error != std::errc()) return std::nullopt;
+    const std::string_view behind(stop, static_cast<std::size_t>(end - stop));
+    if (!behind.empty() && is_word_char(behind.front()) && unit_at(behind) == nullptr)
+      return std::nullopt;  // a name such as 1f1b
     token.text = text_.substr(at_, static_cast<std::size_t>(stop - begin));
     at_ += token.text.size();
     read_unit(token);
     return token;
   }
 
-  /// Takes the unit of a rate behind a number: 4 /s, 180 /min.
+  /// Takes the unit behind a number, which no name may follow.
   void read_unit(Token& token) {
+    const std::size_t first = text_.find_first_not_of(' ', at_);
+    if (first == std::string_view::npos) return;
+    const std::string_view rest = text_.substr(first);
+    const auto take = [&](std::size_t length) { at_ = first + length; };
+    if (rest.front() == '%' && !operand_begins(rest.substr(1))) {
+      token.number /= 100;
+      token.unit = "1";
+      return take(1);
+    }
+    const NumberUnit* const known = unit_at(rest);
+    if (known == nullptr) return read_rate(token);
+    token.number = token.number * known->factor / known->divisor;
+    token.unit = known->unit;
+    take(known->text.size());
+  }
+
+  /// Whether an operand follows, so that a '%' before it is the remainder of a division.
+  static bool operand_begins(std::string_view rest) {
+    while (!rest.empty() && is_space(rest.front())) rest.remove_prefix(1);
+    if (rest.empty()) return false;
+    const auto is_operator = [&](std::string_view word) {
+      return rest.starts_with(word) && (rest.size() == word.size() || !is_word_char(rest[word.size()]));
+    };
+    if (is_operator("and") || is_operator("or")) return false;
+    return is_word_char(rest.front()) || rest.front() == '(' || rest.front() == '.' || rest.front() == '-';
+  }
+
+  /// Takes the unit of a rate: 4 /s, 180 /min.
+  void read_rate(Token& token) {
     const std::size_t slash = text_.find_first_not_of(' ', at_);
     constexpr std::pair<std::string_view, double> kUnits[] = {{"/s", 1}, {"/min", 60}};
     for (const auto& [unit, seconds] : kUnits) {
@@ -94,7 +125,11 @@ class Lexer {
 
   Token word() {
     std::size_t stop = at_;
-    while (stop < text_.size() && is_word_char(text_[stop])) ++stop;
+    const auto is_dot = [&](std::size_t at) {  // between the parts of a path
+      return text_[at] == '.' && !is_digit(text_[at_]) && at + 1 < text_.size() &&
+             is_word_char(text_[at + 1]);
+    };
+    while (stop < text_.size() && (is_word_char(text_[stop]) || is_dot(stop))) ++stop;
     const Token token{TokenKind::word, at_, text_.substr(at_, stop - at_), 0};
     at_ = stop;
     return token;
@@ -166,6 +201,8 @@ class ExpressionParser {
     Token token;                            ///< its first number or name
     std::size_t name = 0;                   ///< index of the name of a choice
     bool rate = false, per_second = false;  ///< has numbers with the unit of a rate; has names of rates
+    std::string_view unit = {};             ///< empty: not known
+    bool quantity = false;                  ///< has a number with a unit
     Token beside = {};  ///< what is no rate and has a number with the unit of one added to it, or taken off
   };
   using Parsed = tl::expected<Operand, ExpressionError>;
@@ -197,7 +234,8 @@ class ExpressionParser {
     std::vector<std::string> known;
     for (const ExpressionName& name : names_) known.push_back(name.name);
     std::string hint = did_you_mean(token.text, known);
-    if (hint.empty()) hint = "; known names: " + join_names(known);
+    constexpr std::size_t kFew = 64;  // whoever has more lists them where they are asked for
+    if (hint.empty() && known.size() <= kFew) hint = "; known names: " + join_names(known);
     return fail(token.offset, "unknown name " + quote(token.text) + hint);
   }
 
@@ -306,6 +344,16 @@ class ExpressionParser {
     if (right.type == Type::choice && left.type == Type::word) return emit_value(right.name, left.token);
     if (auto ok = require_number(left); !ok) return ok;
     if (auto ok = require_number(right); !ok) return ok;
+    if ((left.quantity || right.quantity) && !left.unit.empty() && !right.unit.empty() &&
+        left.unit != right.unit) {
+      const Operand& number = left.quantity ? left : right;
+      const Operand& other = left.quantity ? right : left;
+      const auto words = [](std::string_view unit) {
+        return unit == "1" ? std::string("no unit") : "the unit " + quote(unit);
+      };
+      return fail(number.token.offset, quote(other.token.text) + " has " + words(other.unit) +
+                                           ", and is compared with a number that has " + words(number.unit));
+    }
     if (left.rate == right.rate || left.per_second || right.per_second) return {};
     if (const Token& beside = (left.rate ? left : right).beside; beside.kind != TokenKind::end)
       return fail(beside.offset, quote(beside.text) +
@@ -359,6 +407,12 @@ class ExpressionParser {
       const bool adds = op->second == Op::add || op->second == Op::subtract;
       if (adds && left->rate != right->rate && left->beside.kind == TokenKind::end)
         left->beside = (left->rate ? *right : *left).token;
+      if (left->unit.empty()) {
+        left->unit = adds || op->second == Op::multiply ? right->unit : "";
+      } else if (!right->unit.empty() && (!adds || right->unit != left->unit)) {
+        left->unit = "";
+      }
+      left->quantity = left->quantity || right->quantity;
       left->type = Type::number;
       left->rate = left->rate || right->rate;
       left->per_second = left->per_second || right->per_second;
@@ -394,7 +448,11 @@ class ExpressionParser {
     if (auto ok = advance(); !ok) return Failure(ok.error());
     if (token.kind == TokenKind::number) return push_number(token, token.number, Type::number);
     if (token.kind == TokenKind::quoted) return Operand{Type::word, token, 0};
-    const auto found = std::ranges::find(names_, token.text, &ExpressionName::name);
+    std::string name(token.text);  // or a path of a study
+    for (const std::string_view section : {"space.", "workload.", "hardware."})
+      if (name.starts_with(section)) name.erase(0, section.size());
+    std::ranges::replace(name, '.', '_');
+    const auto found = std::ranges::find(names_, name, &ExpressionName::name);
     if (found != names_.end()) return push_name(token, static_cast<std::size_t>(found - names_.begin()));
     if (token.text == "true") return push_number(token, 1, Type::truth);
     if (token.text == "false") return push_number(token, 0, Type::truth);
@@ -418,7 +476,10 @@ class ExpressionParser {
 
   Parsed push_number(const Token& token, double number, Type type) {
     if (auto ok = emit(Op::push_number, token.offset, 0, number); !ok) return Failure(ok.error());
-    return Operand{type, token, 0, token.rate};
+    Operand operand{type, token, 0, token.rate};
+    operand.unit = token.unit;
+    operand.quantity = !token.unit.empty();
+    return operand;
   }
   Parsed push_name(const Token& token, std::size_t name) {
     if (auto ok = emit(Op::push_name, token.offset, name); !ok) return Failure(ok.error());
@@ -427,7 +488,9 @@ class ExpressionParser {
     const Type type = kind == NameKind::choice  ? Type::choice
                       : kind == NameKind::truth ? Type::truth
                                                 : Type::number;
-    return Operand{type, token, name, false, names_[name].rate};
+    Operand operand{type, token, name, false, names_[name].rate};
+    operand.unit = names_[name].unit;
+    return operand;
   }
 
   Lexer lexer_;

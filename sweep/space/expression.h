@@ -6,6 +6,10 @@
 // bare or quoted ("recompute == full", "rank_order == 'tp-cp-dp-pp'"). The whole expression must be a truth
 // value.
 //
+// A number may have a unit behind it: of time (ns us ms s min h), data (B kB MB GB TB KiB MiB GiB TiB), data per time
+// (GB/s), frequency (GHz), 1/time (/s /min), or %. It is taken in SI units; where both sides of a comparison have one
+// it must be the same. `40 %` before an operand is the remainder. Dots in a name are underscores.
+//
 // Arithmetic is that of double: x / 0 and x % 0 give infinity or NaN, and every comparison with NaN but != is
 // false.
 #pragma once
@@ -27,7 +31,8 @@ struct ExpressionName {
   std::string name;
   NameKind kind = NameKind::number;
   std::vector<std::string> choices = {};
-  bool rate = false;  ///< per second, so that a number with the unit of a rate may be compared with it
+  bool rate = false;      ///< per second, so that a number with the unit of a rate may be compared with it
+  std::string unit = {};  ///< UDUNITS: "s", "byte", "byte s-1", "Hz"; "1": none; empty: not known, or a rate
 };
 
 struct ExpressionError {

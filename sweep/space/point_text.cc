@@ -24,7 +24,7 @@ constexpr std::string_view kConcurrency = "concurrency", kRate = "request_rate";
 class PointParser {
  public:
   PointParser(const SpaceSpec& space, std::int64_t gpus, Phase phase)
-      : space_(space), gpus_(gpus), phase_(phase) {}
+      : space_(space), gpus_(gpus), phase_(phase), known_(point_keys(phase)) {}
 
   tl::expected<PointText, Problems> parse(std::string_view text) {
     add_entries(text);
@@ -51,8 +51,7 @@ class PointParser {
       return problems_.add(std::string(entry), "write it as key=value, such as tp=8");
     }
     const std::string_view key = trimmed(entry.substr(0, sign));
-    const auto known = point_keys(phase_);
-    if (std::ranges::find(known, key) == known.end()) {
+    if (std::ranges::find(known_, key) == known_.end()) {
       return problems_.add(std::string(key), unknown_key(key));
     }
     if (find(key)) return problems_.add(std::string(key), "is given twice");
@@ -62,11 +61,9 @@ class PointParser {
   [[nodiscard]] std::string unknown_key(std::string_view key) const {
     const auto other = point_keys(phase_ == Phase::training ? Phase::inference : Phase::training);
     if (std::ranges::find(other, key) != other.end()) {
-      return fmt::format("has no meaning for {}; known keys: {}", name_of(phase_),
-                         join_names(point_keys(phase_)));
+      return fmt::format("has no meaning for {}; known keys: {}", name_of(phase_), join_names(known_));
     }
-    return "unknown key" + did_you_mean(key, point_keys(phase_)) +
-           "; known keys: " + join_names(point_keys(phase_));
+    return "unknown key" + did_you_mean(key, known_) + "; known keys: " + join_names(known_);
   }
 
   [[nodiscard]] std::optional<std::string_view> find(std::string_view key) const {
@@ -233,6 +230,7 @@ class PointParser {
   const SpaceSpec& space_;
   std::int64_t gpus_;
   Phase phase_;
+  std::vector<std::string_view> known_;
   std::vector<std::pair<std::string_view, std::string_view>> entries_;
   Problems problems_;
 };
@@ -253,6 +251,7 @@ tl::expected<double, std::string> parse_request_rate(std::string_view text) {
 
 std::vector<std::string_view> point_keys(Phase phase) {
   std::vector<std::string_view> keys;
+  keys.reserve(kPlanRows.size() + 2);
   for (const PlanAxisRow& row : kPlanRows) {
     if (applies(row.phases, phase)) keys.push_back(row.name);
   }

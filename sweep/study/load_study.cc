@@ -38,8 +38,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::int64_t kMaxGpus = 1 << 30;
-
 /// Reads the keys of a study in the order in which they depend on each other; every step goes as far as earlier
 /// problems allow.
 class StudyParser {
@@ -133,7 +131,7 @@ class StudyParser {
   /// Reads how many GPUs of each NVLink domain a job of the cluster takes.
   bool read_domain(const yaml::Node& node) {
     std::int64_t domain = 0;
-    if (!reader_.integer("gpus_per_domain", 1, kMaxGpus, domain)) return false;
+    if (!reader_.integer("gpus_per_domain", 1, kMostGpus, domain)) return false;
     Problems problems;
     cluster_->fabric = cluster_->fabric.with_domain(domain, problems);
     for (const Problem& problem : problems.list()) state_.bad(problem.field, node.where, problem.message);
@@ -146,11 +144,11 @@ class StudyParser {
     const yaml::Node& where = gpus != nullptr ? *gpus : cluster;
     if (gpus != nullptr && !gpus->is_scalar()) {
       const AxisList list = parse_integer_axis({*gpus, "gpus", diagnostics_},
-                                               {.low = 1, .high = kMaxGpus, .whole = std::nullopt});
+                                               {.low = 1, .high = kMostGpus, .whole = std::nullopt});
       counts.assign(list.values.begin(), list.values.end());
       std::ranges::sort(counts);
     } else if (gpus != nullptr) {
-      const auto parsed = yaml::parse_integer_node(*gpus, 1, kMaxGpus);
+      const auto parsed = yaml::parse_integer_node(*gpus, 1, kMostGpus);
       if (!parsed) return state_.bad("gpus", gpus->where, parsed.error());
       counts = {*parsed};
     } else if (cluster_->fabric.open()) {
@@ -462,6 +460,7 @@ class StudyParser {
     for (const yaml::AssumedShares& assumed : loader_.assumed_shares()) {
       auto shares = assumed.shares;
       std::erase_if(shares, [&](const DeviceNumber* share) {
+        if (assumed.sheet) return false;
         const auto states_it = [&](const System& system) { return share->get(system.device) != 1; };
         return std::ranges::all_of(study_.systems, states_it);
       });

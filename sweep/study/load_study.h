@@ -14,6 +14,8 @@ namespace shardscape::sweep {
 
 /// The most settings (systems x workloads) that a study may have.
 inline constexpr std::size_t kMaxSettings = 100'000;
+/// The most GPUs.
+inline constexpr std::int64_t kMostGpus = 1 << 30;
 
 struct StudyOptions {
   /// Texts `KEY=VALUE`, applied in order before anything is checked. KEY is a dotted path inside the study file

@@ -13,6 +13,14 @@ namespace {
 
 constexpr std::string_view kHardware = "hardware.";
 
+/// The path of a setting of the machine ("stack.communication.call"), which `hardware:` takes; not where the study has
+/// the stack in full.
+bool is_of_machine(const yaml::Node& root, const std::string& key) {
+  const yaml::Node* const stack = root.find("stack");
+  return key.starts_with("device.") || key.starts_with("fabric.") ||
+         (key.starts_with("stack.") && stack != nullptr && stack->is_scalar());
+}
+
 std::vector<std::string> split_key(const std::string& key) {
   if (key.starts_with(kHardware)) return {"hardware", key.substr(kHardware.size())};
   std::vector<std::string> parts;
@@ -63,7 +71,8 @@ void apply_override(yaml::Node& root, const std::string& setting, yaml::Diagnost
     diagnostics.add(where, "", "must be KEY=VALUE, such as workload.global_batch=64");
     return;
   }
-  const std::string key = setting.substr(0, equals);
+  std::string key = setting.substr(0, equals);
+  if (is_of_machine(root, key)) key.insert(0, kHardware);
   std::optional<yaml::Node> value = parse_value(setting.substr(equals + 1), where, key, diagnostics);
   if (!value) return;
   const std::vector<std::string> parts = split_key(key);

@@ -411,21 +411,43 @@ std::span<const Column> columns_for(TableKind kind, std::span<const std::string>
   return kind == TableKind::plans && is_public(header) ? public_plan_columns() : columns_of(kind);
 }
 
-/// The column that may replace another; empty where none may.
+/// The column that may replace another; itself where none may.
 std::string_view alternative(std::string_view column) {
   if (column == "device") return "cluster";
-  return column == "software" ? "stack" : "";
+  return column == "software" ? "stack" : column;
 }
 
-/// How well a header matches a form: the share of the form's due columns that it has, then their number.
-std::pair<double, int> match(std::span<const Column> columns, std::span<const std::string> header) {
-  int due = 0, there = 0;
+/// How well a header matches a form: the better of two is the larger one.
+struct Match {
+  int faults = 0;    ///< less than 0, for each needed column that is missing and each unknown one
+  double share = 0;  ///< of the form's needed and expected columns
+  int due = 0;       ///< number of these
+  friend auto operator<=>(const Match&, const Match&) = default;
+};
+
+bool knows(TableKind kind, std::span<const Column> columns, std::string_view name) {
+  return names(columns, name) || (kind == TableKind::open_loop && is_prediction_of_another(name));
+}
+
+/// Nothing where too few columns are there to tell.
+std::optional<Match> match(TableKind kind, std::span<const Column> columns,
+                           std::span<const std::string> header) {
+  Match found;
+  int there = 0, needed_columns = 0, missing = 0;
+  const auto has = [&](std::string_view name) { return std::ranges::find(header, name) != header.end(); };
   for (const Column& column : columns) {
     if (column.use == free) continue;
-    ++due;
-    there += std::ranges::find(header, column.name) != header.end() ? 1 : 0;
+    ++found.due;
+    there += has(column.name) ? 1 : 0;
+    if (column.use != needed) continue;
+    ++needed_columns;
+    missing += has(column.name) || has(alternative(column.name)) ? 0 : 1;
   }
-  return {static_cast<double>(there) / due, due};
+  found.share = static_cast<double>(there) / found.due;
+  found.faults = -missing;
+  for (const std::string& name : header) found.faults -= knows(kind, columns, name) ? 0 : 1;
+  if (found.share <= 0.5 && 2 * missing > needed_columns) return std::nullopt;
+  return found;
 }
 
 }  // namespace
@@ -458,13 +480,11 @@ bool is_prediction_of_another(std::string_view name) {
 }
 
 std::optional<TableKind> recognise(std::span<const std::string> header) {
-  constexpr std::pair<double, int> kWeakest = {0.5, 0};
   std::optional<TableKind> best;
-  std::pair<double, int> best_match = kWeakest;
+  std::optional<Match> best_match;
   for (const TableKind kind : enum_values<TableKind>()) {
-    std::pair<double, int> found = match(columns_of(kind), header);
-    if (kind == TableKind::plans) found = std::max(found, match(public_plan_columns(), header));
-    if (found <= best_match) continue;
+    const std::optional<Match> found = match(kind, columns_for(kind, header), header);
+    if (!found || (best_match && *found <= *best_match)) continue;
     best = kind;
     best_match = found;
   }
@@ -478,13 +498,11 @@ std::vector<TableProblem> check_header(const Table& table, TableKind kind) {
   for (const Column& column : known) {
     if (table.column(column.name)) continue;
     absent.push_back(column.name);
-    if (column.use == free || table.column(alternative(column.name))) continue;
-    const std::string right =
-        column.use == needed ? "every row needs it" : "leave its cells blank where they are not known";
-    problems.push_back({table.file, 1, std::string(column.name), "missing column; " + right});
+    if (column.use != needed || table.column(alternative(column.name))) continue;
+    problems.push_back({table.file, 1, std::string(column.name), "missing column; every row needs it"});
   }
   for (const std::string& name : table.columns) {
-    if (names(known, name) || (kind == TableKind::open_loop && is_prediction_of_another(name))) continue;
+    if (knows(kind, known, name)) continue;
     problems.push_back(
         {table.file, 1, name.empty() ? "(no name)" : name,
          fmt::format("unknown column of a table of {}{}; 'shardscape validate --help' lists them",

@@ -33,8 +33,8 @@ SHARDSCAPE_ENUM_NAMES(TableKind, "plans", "open-loop", "mlperf", "gemm", "collec
                       "attention-prefill", "attention-decode", "nccl", "custom-all-reduce", "experts",
                       "latent-attention", "expert-exchange");
 
-/// needed: the column must exist and its cells must be filled. expected: the column must exist, cells may be blank.
-/// free: the column may be missing.
+/// needed: the column must exist and its cells must be filled. expected: most tables have it. free: few have. Where a
+/// column is missing, all of its cells are blank.
 enum class ColumnUse : std::uint8_t { needed, expected, free };
 
 struct Column {
@@ -50,11 +50,12 @@ std::span<const Column> public_plan_columns();
 /// Whether a column of an open loop has what another program predicts: NAME_ttft_mean_s, NAME_itl_p99_s, ...
 bool is_prediction_of_another(std::string_view name);
 
-/// The kind with the largest share of its column names in the header, among equals the one with more columns; nothing
-/// where the header has less than half of the needed and expected columns of every kind.
+/// The kind under which the header has the fewest faults (needed columns that are missing, and unknown ones), among equals
+/// that with the largest share of its needed and expected columns. Nothing where every kind lacks more than half of
+/// both these columns and the needed ones.
 std::optional<TableKind> recognise(std::span<const std::string> header);
 
-/// Columns that are missing, and columns that the kind does not have, each with what was probably meant.
+/// Needed columns that are missing, and columns that the kind does not have, each with what was probably meant.
 std::vector<TableProblem> check_header(const Table& table, TableKind kind);
 
 }  // namespace shardscape::validate

@@ -72,8 +72,13 @@ std::string describe_assumption(const AssumedShares& assumed, std::span<const De
     typical.push_back(fmt::format("{} {:.3g}", share->path, range.least));
     if (range.most > range.least) typical.back() += fmt::format(" to {:.3g}", range.most);
   }
-  std::string line = to_string(assumed.where) + ": device " + assumed.device + " does not say " +
-                     join(absent) + ": taken as 1, 100 % of its peaks, which kernels don't reach";
+  std::string line = to_string(assumed.where) + ": device " + assumed.device;
+  if (assumed.sheet) {
+    line += " is known by its data sheet alone: what it reaches of its peaks (" + join(absent) +
+            ") is typical of others, and times may be a quarter off";
+  } else {
+    line += " does not say " + join(absent) + ": taken as 1, 100 % of its peaks, which kernels don't reach";
+  }
   if (!typical.empty()) line += "; the devices that come with the program have " + join(typical);
   return line;
 }

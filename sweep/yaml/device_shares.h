@@ -17,6 +17,8 @@ struct AssumedShares {
   std::string device;
   Location where;
   std::vector<const DeviceNumber*> shares;
+  bool sheet =
+      false;  ///< the device is given by its data sheet: shares are those of the devices that come along
 };
 
 /// The shares of peaks that the map of a device does not give (KeyUse::peak_if_absent).

@@ -28,6 +28,19 @@ void read_architectures(HuggingFaceConfig& config) {
   }
 }
 
+/// The config of the language model where it stands inside that of a model which sees or hears as well, with what the
+/// outer one says for both; else the config itself.
+Json language_model(const Json& json) {
+  const auto inner = json.find("text_config");
+  if (inner == json.end() || !inner->is_object()) return json;
+  Json config = *inner;
+  for (const char* const key :
+       {"model_type", "_name_or_path", "tie_word_embeddings", "vocab_size", "quantization_config"})
+    if (!config.contains(key) && json.contains(key)) config[key] = json[key];
+  config.erase("architectures");  // of the whole, if there are any
+  return config;
+}
+
 /// The message about a family that is not read, with the families that are.
 std::string family_problem(const std::string& name) {
   std::vector<std::string> known;
@@ -67,12 +80,16 @@ std::optional<ModelSpec> read_huggingface(const std::string& text, const std::st
     diagnostics.add({std::make_shared<const std::string>(source), 1, 1}, "", plain_message(error, "] "));
     return std::nullopt;
   }
-  HuggingFaceConfig config(json, text, source, diagnostics);
   if (!json.is_object()) {
-    config.problem("", "must be a Hugging Face config: one JSON object");
+    HuggingFaceConfig(json, text, source, diagnostics)
+        .problem("", "must be a Hugging Face config: one JSON object");
     return std::nullopt;
   }
-  const std::string name_of_family = config.text("model_type");
+  json = language_model(json);
+  HuggingFaceConfig config(json, text, source, diagnostics);
+  const std::vector<std::string> architectures = config.texts("architectures");
+  const std::string name_of_family(huggingface::family_of(
+      config.text("model_type"), architectures.empty() ? "" : std::string_view(architectures.front())));
   const auto known = huggingface::families();
   const auto family = std::ranges::find(known, name_of_family, &huggingface::Family::name);
   if (family == known.end()) {
@@ -88,6 +105,22 @@ std::optional<ModelSpec> read_huggingface(const std::string& text, const std::st
   if (!config.failed()) config.report(model.validate());
   if (config.failed()) return std::nullopt;
   return model;
+}
+
+std::optional<HuggingFaceShape> huggingface_shape(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  const Json config = language_model(json);
+  const auto number = [&](std::initializer_list<const char*> keys) {
+    for (const char* const key : keys)
+      if (const auto at = config.find(key); at != config.end() && at->is_number()) return at->get<double>();
+    return 0.0;
+  };
+  HuggingFaceShape shape{number({"num_hidden_layers", "n_layer", "n_layers", "num_layers"}),
+                         number({"hidden_size", "n_embd", "d_model"}),
+                         number({"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"})};
+  if (!(shape.layers >= 1) || !(shape.hidden >= 1)) return std::nullopt;
+  return shape;
 }
 
 }  // namespace shardscape::yaml

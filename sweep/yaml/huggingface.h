@@ -18,4 +18,11 @@ namespace shardscape::yaml {
 std::optional<ModelSpec> read_huggingface(const std::string& text, const std::string& name,
                                           const std::string& source, Diagnostics& diagnostics);
 
+/// What most families call alike: layers, width, and experts of a layer (0: none, or not known).
+struct HuggingFaceShape {
+  double layers, hidden, experts;
+};
+/// Nothing where the text is no config or does not say it.
+std::optional<HuggingFaceShape> huggingface_shape(const std::string& text);
+
 }  // namespace shardscape::yaml

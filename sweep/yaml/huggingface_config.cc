@@ -55,7 +55,11 @@ bool fits_integer(const Json& entry) {
 }
 
 /// Takes a value of the right type; returns what is due where it has another.
-const char* take(const Json& entry, std::int64_t& value) {
+const char* take(const Json& list, std::int64_t& value) {
+  // Some families say for each layer what is the same in all.
+  const bool alike = list.is_array() && !list.empty() &&
+                     std::ranges::all_of(list, [&](const Json& item) { return item == list.front(); });
+  const Json& entry = alike ? list.front() : list;
   if (!fits_integer(entry)) return "an integer";
   value = entry.get<std::int64_t>();
   return nullptr;
@@ -94,8 +98,25 @@ bool HuggingFaceConfig::given(HuggingFaceNames names) {
   return json_.contains(names.first);
 }
 
-bool HuggingFaceConfig::empty(const char* key) {
-  return !present(key) || (json_.at(key).is_array() && json_.at(key).empty());
+void HuggingFaceConfig::first_layers(const char* key, std::int64_t& count) {
+  if (!present(key)) return;
+  const Json& list = json_.at(key);
+  std::int64_t next = 0;
+  const auto is_next = [&](const Json& layer) {
+    return fits_integer(layer) && layer.get<std::int64_t>() == next++;
+  };
+  if (!list.is_array() || !std::ranges::all_of(list, is_next))
+    return problem(key, "only the first layers may be without experts: [], [0], [0, 1], ...");
+  if (next > 0) count = next;
+}
+
+void HuggingFaceConfig::skip_number_format(const char* key) {
+  const auto at = json_.find(key);
+  if (at == json_.end() || !at->is_object()) return;
+  const std::string said = lower_case(at->dump(-1, ' ', false, Json::error_handler_t::replace));
+  for (const char* const format :
+       {"\"fp8\"", "fbgemm_fp8", "mxfp4", "nvfp4", "modelopt_fp4", "float-quantized"})
+    if (said.find(format) != std::string::npos) return skip(key);
 }
 
 bool HuggingFaceConfig::is_null(const char* key) const { return json_.at(key).is_null(); }
@@ -106,10 +127,14 @@ const char* HuggingFaceConfig::present_name(HuggingFaceNames names) {
 }
 
 void HuggingFaceConfig::required(const char* field, HuggingFaceNames names, std::int64_t& value) {
-  const char* const key = present_name(names);
-  if (present(key)) {
-    read(field, key, value);
-  } else {
+  const std::string key = present_name(names), map = key.substr(0, key.find('/'));
+  if (map != key) {  // a key inside a map
+    value = 0;
+    read(field, names, value);
+    if (value == 0) problem(map, key.substr(map.size() + 1) + " is missing; it is required");
+  } else if (present(key.c_str())) {
+    read(field, key.c_str(), value);
+  } else if (value == 0) {
     problem(key, "missing; this key is required");
   }
 }

@@ -38,7 +38,7 @@ class HuggingFaceConfig {
   void problem(const std::string& key, const std::string& message);
 
   /// `field`: the field of the spec; empty where the value is none by itself. The first of the two names that is
-  /// present counts.
+  /// present counts; where none is, a value that is not 0 stays.
   void required(const char* field, HuggingFaceNames names, std::int64_t& value);
   /// T: an integer of 64 bits, a flag or a number.
   template <typename T>
@@ -61,8 +61,12 @@ class HuggingFaceConfig {
   /// Checks a key whose text must contain `part`, as nothing else is modelled.
   void expect(const char* key, std::string_view part);
 
-  /// Whether the key is absent, null or an empty list.
-  [[nodiscard]] bool empty(const char* key);
+  /// Reads a list of single layers into the number of the first ones that it names; a list of others is a problem.
+  void first_layers(const char* key, std::int64_t& count);
+  /// Counts the format of a checkpoint's weights as read where it is a narrow floating point (fp8, mxfp4, nvfp4), which
+  /// the study chooses by its precision.
+  void skip_number_format(const char* key);
+
   [[nodiscard]] bool present(HuggingFaceNames names) { return given(names) && !is_null(names.first); }
   /// Whether the key of the first name is there, even if it is null.
   [[nodiscard]] bool given(HuggingFaceNames names);

@@ -2,6 +2,8 @@
 // stand the families that are known but refused, with the reason.
 #include "sweep/yaml/huggingface_families.h"
 
+#include <utility>
+
 namespace shardscape::yaml::huggingface {
 
 namespace {
@@ -17,9 +19,6 @@ constexpr Window kUpperLayers = {
     .key = "sliding_window", .otherwise = 4096, .used = kWindowUsed, .first = "max_window_layers"};
 constexpr Parallel kOneNormForBoth = {.residual = {{}, true}, .shared_norm = true};
 constexpr Flag kNormaliseTopK = {"norm_topk_prob", false};
-constexpr Demand kNoSingleLayers = {
-    "mlp_only_layers", Must::be_empty,
-    "a list of single layers without experts is not modelled; it must be empty"};
 constexpr std::string_view kNormsBefore =
     "norms after the residual, or without gains, are not modelled; it must be true";
 /// The format of the published checkpoint's weights: the study chooses it.
@@ -78,6 +77,9 @@ constexpr Family kFamilies[] = {
       row.window = {.key = "sliding_window", .otherwise = 4096, .pattern = "LG"};
     }),
     like(kGemma, "gemma3_text", [](Family& row) {
+      row.heads_otherwise = 8;
+      row.kv_heads.otherwise = 4;
+      row.vocabulary_otherwise = 262208;
       row.norm_place = NormPlace::both;
       row.qk_norm = QkNorm::per_head;
       row.attention_cap = {"attn_logit_softcapping"};
@@ -167,13 +169,13 @@ constexpr Family kFamilies[] = {
      .experts = {.experts = "num_local_experts", .width = "intermediate_size", .normalise_top_k = {{}, true}}},
     {.name = "qwen3_moe", .qk_norm = QkNorm::per_head, .biases = {kAttentionBias},
      .window = {.key = "sliding_window", .used = kWindowUsed},
-     .experts = {.experts = "num_experts", .every = "decoder_sparse_step", .normalise_top_k = kNormaliseTopK},
-     .demands = {kNoSingleLayers}, .idle = {"max_window_layers"}},
+     .experts = {.experts = "num_experts", .every = "decoder_sparse_step", .normalise_top_k = kNormaliseTopK,
+                 .dense_layers = "mlp_only_layers"},
+     .idle = {"max_window_layers"}},
     {.name = "qwen2_moe", .biases = {Bias{kQkv, "qkv_bias"}}, .window = kUpperLayers,
      .experts = {.experts = "num_experts", .every = "decoder_sparse_step", .shared_otherwise = 1, .shared_gate = true,
                  .shared_width = "shared_expert_intermediate_size", .shared_width_otherwise = 5632,
-                 .normalise_top_k = kNormaliseTopK},
-     .demands = {kNoSingleLayers}},
+                 .normalise_top_k = kNormaliseTopK, .dense_layers = "mlp_only_layers"}},
     kDeepSeekV2,
     like(kDeepSeekV2, "deepseek_v3", deepseek_v3),
     like(kDeepSeekV2, "kimi_k2", deepseek_v3),
@@ -194,9 +196,57 @@ constexpr Family kFamilies[] = {
                 .period = "no_rope_layer_interval", .period_otherwise = 4, .local = "chunked_attention"},
      .experts = {.experts = "num_local_experts", .width = "intermediate_size", .dense_width = "intermediate_size_mlp",
                  .every = "interleave_moe_layer_step", .shared_otherwise = 1, .router = RouterKind::sigmoid},
-     .idle = {"use_qk_norm", "moe_layers", "no_rope_layers"}},
+     .idle = {"use_qk_norm", "moe_layers", "no_rope_layers", "attn_temperature_tuning", "attn_scale", "floor_scale",
+              "for_llm_compressor", "router_jitter_noise"}},
+    {.name = "minimax_m2", .qk_norm = QkNorm::full_width, .qk_norm_used = {"use_qk_norm", true},
+     .positions = {.turned_dimensions = "rotary_dim"}, .window = kSliding,
+     .experts = {.experts = "num_local_experts", .width = "intermediate_size", .shared_width = "shared_intermediate_size",
+                 .normalise_top_k = {{}, true}, .router = RouterKind::sigmoid, .router_bias = true,
+                 .mtp_layers = "num_mtp_modules"},
+     .idle = {"qk_norm_type", "attn_type_list", "mlp_intermediate_size", "scoring_func", "use_routing_bias", "use_mtp",
+              "mtp_transformer_layers", "postnorm", "layernorm_full_attention_alpha", "layernorm_full_attention_beta",
+              "layernorm_linear_attention_alpha", "layernorm_linear_attention_beta", "layernorm_mlp_alpha",
+              "layernorm_mlp_beta", "max_model_len", "swa_rope_theta"}},
+    {.name = "ernie4_5", .tied = true, .biases = {Bias{kLinear, "use_bias", false}}},
+    {.name = "ernie4_5_moe", .tied = true, .biases = {Bias{kLinear, "use_bias", false}},
+     .experts = {.experts = "moe_num_experts", .top_k = {"moe_k", "num_experts_per_tok"},
+                 .first_dense = "moe_layer_start_index", .every = "moe_layer_interval",
+                 .shared = "moe_num_shared_experts", .normalise_top_k = {{}, true}, .router_bias = true,
+                 .mtp_layers = "num_nextn_predict_layers"},
+     .idle = {"moe_layer_end_index", "moe_capacity", "moe_gate", "moe_use_aux_free", "moe_norm_min", "moe_use_hard_gate",
+              "moe_multimodal_dispatch_use_allgather", "use_rmsnorm", "compression_ratio", "rope_3d", "enable_mtp_magic_send",
+              "num_acc_steps"}},
+    {.name = "bailing_moe", .qk_norm = QkNorm::per_head, .qk_norm_used = {"use_qk_norm", false},
+     .dropouts = {"output_dropout", "attention_dropout", "embedding_dropout"},
+     .biases = {Bias{kQkv, "use_qkv_bias", false}, Bias{kOutput | kMlp, "use_bias", false}},
+     .experts = {.experts = "num_experts", .first_dense = "first_k_dense_replace", .shared = "num_shared_experts",
+                 .normalise_top_k = kNormaliseTopK, .router_keys = true, .mtp_layers = "num_nextn_predict_layers"},
+     .idle = {"multi_gate", "moe_router_enable_expert_bias", "moe_shared_expert_intermediate_size", "score_function",
+              "use_rmsnorm", "rotary_type", "router_dtype", "moe_router_topk_scaling_factor", "mtp_loss_scaling_factor",
+              "max_window_layers", "use_sliding_window", "norm_head", "norm_softmax", "num_token_experts"}},
+    // Norms without biases, and experts behind all layers; rates of dropout and shapes stand in maps of their own.
+    {.name = "dbrx", .layers = "n_layers", .hidden = "d_model", .heads = "n_heads",
+     .ffn_hidden = "ffn_config/ffn_hidden_size", .kv_heads = {.key = "attn_config/kv_n_heads"}, .head_dim = {},
+     .heads_at = "d_model", .activation = {}, .norm = NormKind::layernorm,
+     .dropouts = {"resid_pdrop", "attn_config/attn_pdrop", "emb_pdrop"}, .biases = {Bias{kNorms, {}, false}},
+     .experts = {.experts = "ffn_config/moe_num_experts", .top_k = "ffn_config/moe_top_k",
+                 .width = "ffn_config/ffn_hidden_size", .normalise_top_k = {{}, true}},
+     .idle = {"max_seq_len"}},
+    {.name = "hunyuan_v1_moe", .head_dim = {"head_dim", "attention_head_dim"}, .qk_norm = QkNorm::per_head,
+     .qk_norm_used = {"use_qk_norm", false}, .biases = {kAttentionBias, kMlpBias},
+     .experts = {.experts = "num_experts", .top_k = {"moe_topk", "num_experts_per_tok"},
+                 .width = {"moe_intermediate_size", "intermediate_size"}, .first_dense = "moe_layer_num_skipped",
+                 .shared = "num_shared_expert", .normalise_top_k = {{}, true}},
+     .idle = {"cla_share_factor", "use_mixed_mlp_moe", "moe_drop_tokens", "moe_random_routing_dropped_token",
+              "capacity_factor", "norm_type", "use_rotary_pos_emb", "org_vocab_size", "group_limited_greedy", "pool_type",
+              "num_media_embeds", "class_num", "mask_init_id", "position_embedding_xdrope", "eod_token_id", "use_mla"}},
 };
 // clang-format on
+
+/// Model types whose language model has the blocks of a family.
+constexpr std::pair<std::string_view, std::string_view> kSameBlocks[] = {
+    {"qwen2_vl_text", "qwen2"},         {"qwen2_5_vl_text", "qwen2"},      {"qwen3_vl_text", "qwen3"},
+    {"qwen3_vl_moe_text", "qwen3_moe"}, {"bailing_moe_v2", "bailing_moe"}, {"hunyuan", "hunyuan_v1_moe"}};
 
 constexpr std::string_view kExpertsOf = "has experts of a kind that is not modelled";
 constexpr std::string_view kModelWithin =
@@ -207,16 +257,23 @@ struct RefusedFamily {
   std::string_view name, reason;
 };
 constexpr RefusedFamily kRefusedFamilies[] = {
-    {"dbrx", kExpertsOf},         {"olmoe", kExpertsOf},        {"phimoe", kExpertsOf},
-    {"granitemoe", kExpertsOf},   {"jamba", kExpertsOf},        {"gemma3", kModelWithin},
-    {"llama4", kModelWithin},     {"mllama", kModelWithin},     {"llava", kModelWithin},
-    {"qwen2_vl", kModelWithin},   {"qwen2_5_vl", kModelWithin}, {"mistral3", kModelWithin},
-    {"mamba", kStates},           {"mamba2", kStates},          {"rwkv", kStates},
-    {"recurrent_gemma", kStates}, {"falcon_mamba", kStates}};
+    {"olmoe", kExpertsOf},        {"phimoe", kExpertsOf},     {"granitemoe", kExpertsOf},
+    {"jamba", kExpertsOf},        {"gemma3", kModelWithin},   {"llama4", kModelWithin},
+    {"mllama", kModelWithin},     {"llava", kModelWithin},    {"qwen2_vl", kModelWithin},
+    {"qwen2_5_vl", kModelWithin}, {"mistral3", kModelWithin}, {"mamba", kStates},
+    {"mamba2", kStates},          {"rwkv", kStates},          {"recurrent_gemma", kStates},
+    {"falcon_mamba", kStates}};
 
 }  // namespace
 
 std::span<const Family> families() { return kFamilies; }
+
+std::string_view family_of(std::string_view model_type, std::string_view architecture) {
+  if (architecture == "MiniMaxM2ForCausalLM") return "minimax_m2";
+  for (const auto& [type, family] : kSameBlocks)
+    if (type == model_type) return family;
+  return model_type;
+}
 
 std::string_view refused_family(std::string_view name) {
   for (const RefusedFamily& family : kRefusedFamilies)

@@ -21,8 +21,9 @@ struct Flag {
 
 struct KvHeads {
   Names key = "num_key_value_heads";
-  Flag grouped = {{}, true};  ///< false: the heads are not grouped, and `key` counts for nothing
-  Flag one = {};              ///< whether all heads share one then, or each has its own
+  std::int64_t otherwise = 0;  ///< 0: as many as heads
+  Flag grouped = {{}, true};   ///< false: the heads are not grouped, and `key` counts for nothing
+  Flag one = {};               ///< whether all heads share one then, or each has its own
 };
 
 /// Layers that may have biases, as bits.
@@ -99,9 +100,10 @@ struct Experts {
   bool router_bias = false;
   bool router_keys = false;  ///< keys say scores, biases and groups of the router (DeepSeek)
   Names mtp_layers = {};
+  Names dense_layers = {};  ///< a list of single layers without experts; only the first ones are modelled
 };
 
-enum class Must : std::uint8_t { contain, be_true, be_one, be_empty, be_hidden_size };
+enum class Must : std::uint8_t { contain, be_true, be_one, be_hidden_size };
 
 /// What a key that is no part of the shape must say, as nothing else is modelled.
 struct Demand {
@@ -117,6 +119,7 @@ struct Family {
   Names layers = "num_hidden_layers";
   Names hidden = "hidden_size";
   Names heads = "num_attention_heads";
+  std::int64_t heads_otherwise = 0, vocabulary_otherwise = 0;  ///< 0: the key is required
   Names ffn_hidden = "intermediate_size";
   std::int64_t ffn_multiple = 0;  ///< hidden sizes that are its default; 0: the key is required
   Names ffn_multiple_key = {};
@@ -144,10 +147,12 @@ struct Family {
   bool latent = false;  ///< latent attention (DeepSeek)
   Experts experts = {};
   std::array<Demand, 3> demands = {};
-  std::array<Names, 3> idle = {};  ///< keys without effect in this family
+  std::array<Names, 16> idle = {};  ///< keys without effect in this family
 };
 
 std::span<const Family> families();
+/// The family that a config means: its `model_type`, or the one that has the same blocks.
+std::string_view family_of(std::string_view model_type, std::string_view architecture);
 /// Why a known family is not read, such as because of its experts; empty where the family is not known.
 std::string_view refused_family(std::string_view name);
 

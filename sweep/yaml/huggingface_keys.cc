@@ -154,7 +154,8 @@ constexpr std::array kIdle = {
 constexpr std::string_view kExperts = "this family has no experts; model_type names one that has";
 constexpr std::string_view kLatent = "this family has no latent attention; model_type names one that has";
 constexpr std::string_view kQuantised =
-    "quantised weights are not modelled; take the config of the model before quantisation, and let "
+    "weights quantised to integers are not modelled (fp8, mxfp4 and nvfp4 are); take the config of the model "
+    "before quantisation, and let "
     "workload.precision say what it is computed in";
 constexpr std::string_view kQueryNorms =
     "norms of queries and keys are not modelled; this family has none of its own";
@@ -179,7 +180,7 @@ constexpr std::array kRefused = {
     RefusedKey{"qk_layernorm", kQueryNorms},
     RefusedKey{"vision_config", kWithin},
     RefusedKey{"audio_config", kWithin},
-    RefusedKey{"text_config", kWithin},
+    RefusedKey{"use_cla", "keys and values that layers share are not modelled; it must be false"},
     RefusedKey{"is_encoder_decoder", kEncoder},
     RefusedKey{"add_cross_attention", kEncoder},
     RefusedKey{"attn_logit_softcapping", kSoftcap},

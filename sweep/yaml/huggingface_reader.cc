@@ -20,6 +20,7 @@ bool flag(Config& config, const Flag& choice, const char* field = "") {
 void read_shapes(Config& config, const Family& family, ModelSpec& m) {
   config.required("layers", family.layers, m.layers);
   config.required("hidden", family.hidden, m.hidden);
+  m.heads = family.heads_otherwise;
   config.required("heads", family.heads, m.heads);
   if (family.ffn_multiple == 0) {
     config.required("ffn_hidden", family.ffn_hidden, m.ffn_hidden);
@@ -31,6 +32,7 @@ void read_shapes(Config& config, const Family& family, ModelSpec& m) {
     m.ffn_hidden = small ? multiple * m.hidden : 0;
     config.read("ffn_hidden", family.ffn_hidden, m.ffn_hidden);
   }
+  m.vocabulary = family.vocabulary_otherwise;
   config.required("vocabulary", "vocab_size", m.vocabulary);
 }
 
@@ -48,7 +50,7 @@ void read_latent(Config& config, ModelSpec& m) {
 
 /// Whether queries are grouped.
 bool read_heads(Config& config, const Family& family, ModelSpec& m) {
-  m.kv_heads = m.heads;
+  m.kv_heads = family.kv_heads.otherwise > 0 ? family.kv_heads.otherwise : m.heads;
   config.read(family.latent ? "" : "kv_heads", family.kv_heads.key, m.kv_heads);
   const bool grouped = flag(config, family.kv_heads.grouped), one = flag(config, family.kv_heads.one);
   if (!grouped) m.kv_heads = one ? 1 : m.heads;
@@ -182,12 +184,15 @@ void read_window(Config& config, const Window& window, ModelSpec& m) {
 
 /// Reads what the config says of the router, where its family lets it.
 void read_router(Config& config, MixtureOfExperts& moe) {
-  const std::string scores = config.text("scoring_func"), method = config.text("topk_method");
+  std::string scores = config.text("scoring_func");
+  if (scores.empty()) scores = config.text("score_function");
+  const std::string method = config.text("topk_method");
   if (scores == "sigmoid") moe.router = RouterKind::sigmoid;
   if (scores == "softmax") moe.router = RouterKind::softmax;
   if (!method.empty()) moe.router_bias = method == "noaux_tc";
   config.read("moe.expert_groups", "n_group", moe.expert_groups);
   config.read("moe.top_groups", "topk_group", moe.top_groups);
+  config.read("moe.router_bias", "moe_router_enable_expert_bias", moe.router_bias);
 }
 
 void read_experts(Config& config, const Experts& keys, ModelSpec& m) {
@@ -205,6 +210,7 @@ void read_experts(Config& config, const Experts& keys, ModelSpec& m) {
   config.read("moe.shared_ffn_hidden", keys.shared_width, moe.shared_ffn_hidden);
   moe.shared_gate = keys.shared_gate;
   config.read("moe.first_dense_layers", keys.first_dense, moe.first_dense_layers);
+  if (keys.dense_layers) config.first_layers(keys.dense_layers.first, moe.first_dense_layers);
   config.read("moe.every", keys.every, moe.every);
   config.read("ffn_hidden", keys.dense_width, m.ffn_hidden);
   moe.normalise_top_k = flag(config, keys.normalise_top_k, "moe.normalise_top_k");
@@ -221,7 +227,6 @@ void check(Config& config, const Demand& demand, const ModelSpec& m) {
   if (demand.must == Must::contain) return config.expect(demand.key.first, demand.text);
   bool met = true;
   if (demand.must == Must::be_true) config.read("", demand.key, met);
-  if (demand.must == Must::be_empty) met = config.empty(demand.key.first);
   if (demand.must == Must::be_one || demand.must == Must::be_hidden_size) {
     const std::int64_t due = demand.must == Must::be_one ? 1 : m.hidden;
     std::int64_t value = due;
@@ -253,6 +258,7 @@ void read_family(Config& config, const Family& family, ModelSpec& m) {
   read_experts(config, family.experts, m);
   for (const Demand& demand : family.demands) check(config, demand, m);
   for (const Names& key : family.idle) config.skip(key);
+  config.skip_number_format("quantization_config");
   if (!family.head_dim && !family.latent && m.head_dim == 0 && m.heads >= 1 && !config.failed())
     config.problem(family.heads_at.first, "the hidden size must be a multiple of the heads");
 }

@@ -5,12 +5,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "engine/base/words.h"
 #include "engine/spec/ranges.h"
 #include "sweep/input/input_file.h"
 #include "sweep/yaml/closest_names.h"
+#include "sweep/yaml/device_sheet.h"
 #include "sweep/yaml/huggingface.h"
 #include "sweep/yaml/read_technology.h"
 #include "sweep/yaml/specs.h"
@@ -116,9 +118,39 @@ std::optional<ModelSpec> Loader::model(const Reference& at) {
   return with_keys(*whole, {{"layers", at.node.where, std::move(layers)}}, at.node.where, at.path);
 }
 
+namespace {
+
+/// The preset whose layers, width and experts are nearest, as factors.
+std::string nearest_model(const Catalog& catalog, const HuggingFaceShape& shape) {
+  std::string nearest;
+  double least = HUGE_VAL;
+  for (const Catalog::Entry& entry : catalog.list(PresetKind::model)) {
+    const auto model = load_model(catalog, entry.name);
+    if (!model) continue;
+    const double experts = model->moe ? static_cast<double>(model->moe->experts) : 0;
+    const auto apart = [](double a, double b) { return std::abs(std::log((a + 1) / (b + 1))); };
+    const double distance = apart(shape.layers, static_cast<double>(model->layers)) +
+                            apart(shape.hidden, static_cast<double>(model->hidden)) +
+                            apart(shape.experts, experts);
+    if (distance < least) nearest = entry.name;
+    least = std::min(least, distance);
+  }
+  return nearest;
+}
+
+}  // namespace
+
 std::optional<ModelSpec> Loader::model_of_file(const std::string& text, const fs::path& file) {
-  if (file.extension() == ".json")
-    return read_huggingface(text, huggingface_name(file), file.string(), diagnostics_);
+  if (file.extension() == ".json") {
+    auto model = read_huggingface(text, huggingface_name(file), file.string(), diagnostics_);
+    const auto shape = model ? std::nullopt : huggingface_shape(text);
+    if (const std::string near = shape ? nearest_model(catalog_, *shape) : ""; !near.empty())
+      diagnostics_.add(
+          {std::make_shared<const std::string>(file.string()), 1, 1}, "",
+          "a YAML of its shapes will do in its place (models/README.md); the nearest preset is " + near +
+              ": {base: " + near + ", layers: ..., hidden: ...}");
+    return model;
+  }
   const std::optional<Node> node = parse(text, file.string(), diagnostics_);
   if (!node) return std::nullopt;
   return read_model(*node, "", diagnostics_);
@@ -197,37 +229,35 @@ std::optional<ModelSpec> Loader::with_keys(const ModelSpec& whole, const std::ve
   return changed;
 }
 
-namespace {
-
-/// The map `changed` with those keys of `base` added that it lacks, at any depth of maps.
-Node laid_over(const Node& changed, const Node& base) {
-  if (!changed.is_map() || !base.is_map()) return changed;
-  Node node = changed;
-  for (const Entry& entry : base.entries) {
-    if (Node* const own = node.find(entry.key)) {
-      *own = laid_over(*own, entry.value);
-    } else {
-      node.entries.push_back(entry);
-    }
-  }
-  return node;
-}
-
-}  // namespace
-
 std::optional<Loader::Target> Loader::follow_over_base(PresetKind kind, const Reference& at) {
   std::optional<Target> target = follow(kind, at);
-  if (!target || !target->node.is_map() || target->node.find("technology") != nullptr ||
-      target->node.find("base") == nullptr)
-    return target;
-  const std::optional<Reference> base = base_of(kind, target->node, target->prefix, target->folder);
-  if (!base || !enter(at, *target)) return std::nullopt;
-  const std::optional<Target> whole = follow_over_base(kind, *base);
-  leave(at);
-  if (!whole) return std::nullopt;
-  target->node.erase("base");
-  target->node = laid_over(target->node, whole->node);
+  if (!target || !target->node.is_map() || target->node.find("technology") != nullptr) return target;
+  const bool sheet = kind == PresetKind::device && is_sheet(target->node);
+  std::optional<Target> whole;
+  if (target->node.find("base") != nullptr) {
+    const std::optional<Reference> base = base_of(kind, target->node, target->prefix, target->folder);
+    if (!base || !enter(at, *target)) return std::nullopt;
+    whole = follow_over_base(kind, *base);
+    leave(at);
+    if (!whole) return std::nullopt;
+    target->node.erase("base");
+  }
+  if (sheet) {
+    auto device = by_parts(target->node, whole ? &whole->node : nullptr, target->prefix, diagnostics_);
+    if (!device) return std::nullopt;
+    target->node = std::move(device->parts);
+    const Node* const name = target->node.find("name");
+    if (name != nullptr && !device->assumed.empty())
+      assume({name->text, target->node.where, std::move(device->assumed), true});
+  } else if (whole) {
+    target->node = laid_over(target->node, whole->node);
+  }
   return target;
+}
+
+void Loader::assume(AssumedShares shares) {
+  if (std::ranges::find(assumed_shares_, shares.device, &AssumedShares::device) == assumed_shares_.end())
+    assumed_shares_.push_back(std::move(shares));
 }
 
 std::optional<DevicePreset> Loader::device(const Reference& at) {
@@ -244,9 +274,7 @@ std::optional<DevicePreset> Loader::parts_device(const Target& target) {
   std::optional<DevicePreset> device = read_device(target.node, target.prefix, diagnostics_);
   if (!device) return std::nullopt;
   std::vector<const DeviceNumber*> absent = absent_shares(target.node);
-  const auto same = [&](const AssumedShares& known) { return known.device == device->name; };
-  if (!absent.empty() && std::ranges::none_of(assumed_shares_, same))
-    assumed_shares_.push_back({device->name, target.node.where, std::move(absent)});
+  if (!absent.empty()) assume({device->name, target.node.where, std::move(absent)});
   return device;
 }
 

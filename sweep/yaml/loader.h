@@ -108,6 +108,8 @@ class Loader {
   std::optional<ModelSpec> with_keys(const ModelSpec& whole, const std::vector<Entry>& keys,
                                      const Location& where, const std::string& path);
 
+  /// Keeps what is assumed of a device, once for each.
+  void assume(AssumedShares shares);
   /// The device whose parts are listed in a file.
   std::optional<DevicePreset> parts_device(const Target& target);
   /// The device of `technology: {base:, logic:, memory:, network:, area:, power:}`, given in place of parts.

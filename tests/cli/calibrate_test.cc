@@ -353,5 +353,33 @@ TEST_F(CalibrateTest, TheListNamesEveryConstant) {
   }
 }
 
+TEST_F(CalibrateTest, FewRowsAreSaid) {
+  write_runs();
+  const std::string text = read_file(work() / "runs.csv");
+  std::size_t end = 0;
+  for (int line = 0; line < 4; ++line) end = text.find('\n', end) + 1;
+  write("three.csv", text.substr(0, end));
+  const Finished finished =
+      run({"calibrate", "three.csv", "--stack", "nanotron-a", "-o", "out.yaml", "--quiet"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_TRUE(contains(finished.out, "few measurements: constants keep within 2 widths of their priors"))
+      << finished.out;
+  const Finished whole =
+      run({"calibrate", "runs.csv", "--stack", "nanotron-a", "-o", "whole.yaml", "--quiet"});
+  EXPECT_FALSE(contains(whole.out, "few measurements")) << whole.out;
+}
+
+// A table to begin with goes through both commands as it stands.
+TEST_F(CalibrateTest, TemplatesAreTables) {
+  const Finished table = run({"calibrate", "--template"});
+  ASSERT_EQ(table.code, 0) << table.err;
+  EXPECT_EQ(table.out, run({"validate", "--template", "training"}).out);
+  EXPECT_TRUE(contains(table.err, "  measured_step_time_s         training step, seconds")) << table.err;
+  write("runs.csv", table.out);
+  EXPECT_EQ(run({"validate", "runs.csv"}).code, 0);
+  EXPECT_EQ(run({"calibrate", "runs.csv", "--stack", "megatron-core", "-o", "out.yaml", "--quiet"}).code, 0);
+  EXPECT_TRUE(contains(run({"validate", "--template", "servin"}).err, "did you mean 'serving'?"));
+}
+
 }  // namespace
 }  // namespace shardscape::cli

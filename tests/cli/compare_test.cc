@@ -82,6 +82,17 @@ TEST_F(CompareTest, Servers) {
   EXPECT_EQ(document.at("figures").at(0).at("figure"), "e2e_s");
 }
 
+TEST_F(CompareTest, WritesAPageThatNeedsNothingElse) {
+  const std::vector<std::string> words = {"a.yaml",   "b.yaml",   "--point", "tp=8,pp=1,dp=1,recompute=full",
+                                          "--report", "page.html"};
+  ASSERT_EQ(compare(words).code, 0);
+  const std::string page = read_file(work() / "page.html");
+  EXPECT_NE(page.find("\"waterfall\""), std::string::npos);
+  EXPECT_EQ(page.find("{{"), std::string::npos);
+  EXPECT_EQ(page.find("src=\"http"), std::string::npos);
+  EXPECT_EQ(compare(words).code, 2) << "it is there already";
+}
+
 TEST_F(CompareTest, WhatCannotBeComparedIsSaid) {
   ASSERT_EQ(run({"sweep", "a.yaml", "-o", "a.h5", "--confirm", "0", "--progress", "none"}).code, 0);
   const auto refused = [&](const std::vector<std::string>& words, const std::string& why, int code = 2) {
@@ -103,7 +114,7 @@ TEST_F(CompareTest, WhatCannotBeComparedIsSaid) {
   refused({"a.h5", "--point", "99999999999", "--point", "0"}, "--point: a.h5 has ");
   refused({"a.h5", "--point", "99999999999999999999999", "--point", "0"}, "--point");
   refused({"a.yaml", "--point", "tp=8,pp=1,dp=1,mbs=7", "--point", "tp=8"}, "A: a.yaml: ");
-  refused({"a.yaml", "absent.yaml", "--point", "tp=8"}, "absent.yaml", 1);
+  refused({"a.yaml", "absent.yaml", "--point", "tp=8"}, "absent.yaml");
   write("not.h5", "nothing");
   refused({"a.h5", "not.h5"}, "not.h5", 1);
 }

@@ -41,7 +41,8 @@ TEST_F(PresetsTest, OwnDirectoriesComeFirst) {
 }
 
 TEST_F(PresetsTest, HelpHasExamplesEverywhere) {
-  for (const char* command : {"sweep", "check", "simulate", "top", "network", "presets"}) {
+  for (const char* command :
+       {"sweep", "check", "simulate", "top", "network", "presets", "launch", "compare"}) {
     const Finished finished = run({command, "--help"});
     EXPECT_EQ(finished.code, 0);
     EXPECT_TRUE(contains(finished.out, std::string("Examples:\n  shardscape ") + command)) << finished.out;

@@ -407,6 +407,21 @@ TEST_F(ReportBrowserTest, CommandsPredictWhatThePageShows) {
   }
 }
 
+// Bars lead from A's time to B's, and are seen: where a bar is, the canvas is not empty.
+TEST_F(ReportBrowserTest, TheWaterfallOfAComparisonIsDrawn) {
+  write("study.yaml", kSmallStudy);
+  ASSERT_EQ(run({"compare", "study.yaml", "--point", "tp=8,pp=1,dp=1,recompute=full,mbs=1", "--point",
+                 "tp=1,pp=1,dp=8,zero=1,recompute=none,mbs=2", "--report", "page.html"})
+                .code,
+            0);
+  const json bars = in_page(1280, R"(
+    const chart = charts.get(byId('waterfall')), scale = chart.currentDevicePixelRatio;
+    const seen = ({x, base, y}) => chart.ctx.getImageData((x + base) / 2 * scale, y * scale, 1, 1).data[3] > 0;
+    return chart.getDatasetMeta(0).data.filter(({x, base}) => Math.abs(x - base) > 4).map(seen);)");
+  EXPECT_GE(bars.size(), 3U) << bars;
+  for (const json& seen : bars) EXPECT_TRUE(seen.get<bool>()) << bars;
+}
+
 TEST_F(ReportBrowserTest, APageWithoutFeasiblePointsHasACommandToo) {
   make_page(kTooLarge);
   const json command = in_page(400, "return byId('miss-command').querySelector('code').textContent;");

@@ -15,7 +15,8 @@ namespace {
 class TerminalTest : public ProgramTest {
  protected:
   /// Returns what the program prints on a terminal that is `columns` wide.
-  std::string on_terminal(const std::vector<std::string>& arguments, unsigned short columns) {
+  std::string on_terminal(const std::vector<std::string>& arguments, unsigned short columns,
+                          const char* no_color = "1", int code = 0) {
     std::vector<std::string> words = {test::program()};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
@@ -29,6 +30,8 @@ class TerminalTest : public ProgramTest {
     const pid_t pid = forkpty(&terminal, nullptr, nullptr, &size);
     if (pid == 0) {
       unsetenv("COLUMNS");
+      setenv("TERM", "xterm", 1);
+      no_color != nullptr ? setenv("NO_COLOR", no_color, 1) : unsetenv("NO_COLOR");
       if (chdir(folder.c_str()) != 0) _exit(125);
       execv(argv[0], argv.data());
       _exit(126);
@@ -40,7 +43,7 @@ class TerminalTest : public ProgramTest {
     int status = 0;
     waitpid(pid, &status, 0);
     close(terminal);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << text;
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == code) << text;
     std::erase(text, '\r');
     return text;
   }
@@ -80,6 +83,23 @@ TEST_F(TerminalTest, LongTextsOfReportsWrap) {
   const std::string text = on_terminal({"simulate", "study.yaml", "--point", "tp=4,dp=2"}, 60);
   EXPECT_LE(widest(text.substr(0, text.find("verdict"))), 60U) << text;
   EXPECT_TRUE(contains(text, "microbatches")) << text;
+}
+
+TEST_F(TerminalTest, ColoursAreForTerminalsThatWantThem) {
+  write("study.yaml", kSmallStudy);
+  ASSERT_EQ(run({"sweep", "study.yaml", "-o", "out.h5", "--progress", "none"}).code, 0);
+  const std::vector<std::string> top = {"top", "out.h5", "-n", "1", "--confirm", "0"};
+  const std::string coloured = on_terminal(top, 300, nullptr), plain = on_terminal(top, 300);
+  EXPECT_TRUE(contains(coloured, "\x1b[1mpoint")) << coloured;
+  EXPECT_FALSE(contains(plain, "\x1b")) << plain;
+  EXPECT_EQ(on_terminal(top, 300, ""), coloured);  // an empty NO_COLOR says nothing (no-color.org)
+  std::string stripped = coloured;
+  for (const std::string mark : {"\x1b[1m", "\x1b[0m"})
+    for (std::size_t at = 0; (at = stripped.find(mark)) != std::string::npos;)
+      stripped.erase(at, mark.size());
+  EXPECT_EQ(stripped, plain);
+  EXPECT_FALSE(contains(run(top).out, "\x1b"));
+  EXPECT_TRUE(contains(on_terminal({"top", "none.h5"}, 300, nullptr, 1), "\x1b[31mshardscape: ")) << plain;
 }
 
 }  // namespace

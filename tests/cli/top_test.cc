@@ -194,5 +194,41 @@ TEST_F(ProgramTest, RowsWithoutATimeHaveNoExpectedError) {
   EXPECT_FALSE(contains(table, "unknown")) << table;
 }
 
+// One column has the same names in every option, and conditions take quantities.
+TEST_F(TopTest, ColumnsGoByAllOfTheirNames) {
+  const json expected =
+      rows({"--where", "step_time_s < 20 and memory_peak_bytes <= 6e10 and tensor_parallel == 2"});
+  ASSERT_FALSE(expected.empty());
+  for (const char* where : {"step_time < 20 s and memory <= 60 GB and tp == 2",
+                            "step_time<20000ms and memory_peak<=60GB and space.tensor_parallel == 2"})
+    EXPECT_EQ(rows({"--where", where}), expected) << where;
+  EXPECT_EQ(rows({"--where", "mfu > 40 %"}), rows({"--where", "mfu > 0.4"}));
+  for (const char* name : {"step_time", "step_time_s"}) EXPECT_EQ(rows({"--by", name}), rows({})) << name;
+  EXPECT_EQ(rows({"--per", "tp,zero"}), rows({"--per", "space.tensor_parallel,zero_stage"}));
+  EXPECT_EQ(rows({"--pareto", "step_time,memory"}), rows({"--pareto", "step_time_s,memory_peak_bytes"}));
+  EXPECT_TRUE(contains(top({"--pareto", "step_time,memory"}).out,
+                       "Pareto front over step_time_s, memory_peak_bytes"));
+  const Finished wrong = top({"--where", "memory < 70 s"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_TRUE(contains(wrong.err, "'memory' has the unit 'byte'")) << wrong.err;
+}
+
+TEST_F(TopTest, ColumnsAreChosen) {
+  EXPECT_EQ(rows({"-n", "1", "--columns", "tp,step_time,MFU"}).front().size(), 3U);
+  const std::string csv = top({"-n", "1", "--columns", "mfu,tp", "--format", "csv"}).out;
+  EXPECT_TRUE(csv.starts_with("mfu,tensor_parallel\n")) << csv;
+  const std::string table = top({"-n", "2", "--confirm", "0", "--columns", "tp,mfu"}).out;
+  EXPECT_TRUE(contains(table, "point  tp     MFU\n")) << table;
+  const std::string list = top({"--columns", "list"}).out;
+  EXPECT_TRUE(contains(list, "tensor_parallel") && contains(list, "step_time_s")) << list;
+  const Finished wrong = top({"--columns", "stepp_time"}), none = top({"--by", "qqqqqq"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_TRUE(contains(wrong.err, "--columns: no column 'stepp_time' (did you mean 'step_time'?)"))
+      << wrong.err;
+  EXPECT_FALSE(contains(wrong.err, "point_id")) << wrong.err;  // the list is printed where it is asked for
+  EXPECT_TRUE(contains(none.err, "'--columns list' lists the names") && !contains(none.err, "point_id"))
+      << none.err;
+}
+
 }  // namespace
 }  // namespace shardscape::cli

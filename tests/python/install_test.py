@@ -28,6 +28,21 @@ class InstallTest(unittest.TestCase):
             self.assertEqual(run.returncode, 0, run.stderr)
             self.assertTrue(run.stdout.startswith(prefix), run.stdout)
             self.assertTrue(run.stdout.endswith(" 1001\n"), run.stdout)
+            self.check_package(prefix, folder)
+
+    def check_package(self, prefix, folder):
+        """The package, where it was built, with the presets and studies that were installed."""
+        native = [os.path.join(at, name) for at, _, names in os.walk(prefix) for name in names if name.startswith("_shardscape.")]
+        if not native:
+            self.skipTest("the build has no package")
+        place = os.path.dirname(os.path.dirname(native[0]))
+        script = (f"import sys; sys.path.insert(0, {place!r})\nimport shardscape as ss\n"
+                  "study = ss.Study.ready('llama3.1-70b-64xa100')\nprint(study._file, study.simulate(tp=8, pp=4).status)\n"
+                  "print(len(ss.load('done.h5')), ss.presets['a100-sxm-80gb'].kind)\n")
+        run = subprocess.run([sys.executable, "-I", "-W", "ignore", "-c", script], cwd=folder, capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertTrue(run.stdout.startswith(os.path.join(prefix, "share")), run.stdout)
+        self.assertTrue(run.stdout.endswith("1001 device\n"), run.stdout)
 
 
 if __name__ == "__main__":

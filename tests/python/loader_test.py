@@ -51,8 +51,7 @@ class LoaderTest(unittest.TestCase):
         self.assertTrue(frame["recompute"].cat.ordered)
         self.assertEqual(list(frame["recompute"].cat.categories), ["none", "selective", "full"])
         self.assertEqual((frame["recompute"] < "full").sum(), (frame["recompute"] != "full").sum())
-        self.assertTrue(frame["zero_stage"].cat.ordered)
-        self.assertEqual(list(frame["zero_stage"].cat.categories), [0, 1, 2, 3])
+        self.assertEqual(frame["zero_stage"].dtype, np.int64)  # numbers stay numbers
         with h5py.File(self.done) as file:
             self.assertEqual((frame["zero_stage"] >= 2).sum(), (file["points/zero_stage"][:] >= 2).sum())
         for name in ("status", "reason", "schedule", "rank_order", "precision", "fabric_algorithm"):

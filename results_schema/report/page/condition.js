@@ -1,14 +1,31 @@
 // Conditions on rows, in the language of `shardscape top --where`.
 //
 // Loosest first: or | and | not | comparison (== != < <= > >=) | + - | * / % | unary - | number | name | 'text' | true | false | ( ).
+// A number may have a unit behind it (70 s, 60 GB, 40 %) and is then in SI units. Columns go by their name, the one without its unit, as axes of
+// plans, or as paths of the study (device.hbm.bandwidth).
 // A column of names compares by == and != with one of its names, bare or quoted. A missing value fails every comparison but !=.
 
 /** What is wrong with a condition, for its writer. */
 class ConditionError extends Error {}
 
+const NUMBER_UNITS = {ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, Hz: 1, MHz: 1e6, GHz: 1e9, "/s": 1, "/min": 1 / 60};
+for (const [prefix, factor] of Object.entries({"": 1, k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40})) {
+  NUMBER_UNITS[`${prefix}B`] = factor;
+  NUMBER_UNITS[`${prefix}B/s`] = factor;
+}
+
+/** What a number is multiplied by for the unit behind it, and where that ends; a '%' before an operand is the remainder. */
+function unitBehind(text, from) {
+  const percent = /\s*%(?=\s*($|\)|and\b|or\b|[<>=!+*\/]))/y, word = /\s*([A-Za-z]+(?:\/s)?|\/s|\/min)(?![A-Za-z0-9_])/y;
+  percent.lastIndex = word.lastIndex = from;
+  if (percent.test(text)) return [0.01, percent.lastIndex];
+  const match = word.exec(text), factor = match ? NUMBER_UNITS[match[1]] : undefined;
+  return factor === undefined ? [1, from] : [factor, word.lastIndex];
+}
+
 /** The words, numbers, texts and signs of a condition; the last one is its end. */
 function tokensOf(text) {
-  const pattern = /\s*(?:('[^']*'|"[^"]*")|((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![A-Za-z0-9_]))|([A-Za-z0-9_]+)|(==|!=|<=|>=|[<>+\-*\/%()]))/y;
+  const pattern = /\s*(?:('[^']*'|"[^"]*")|((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?=(?:[kMGTP]i?B(?:\/s)?|B|[MG]?Hz|[num]?s|min|h)?(?![A-Za-z0-9_])))|([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*|[A-Za-z0-9_]+)|(==|!=|<=|>=|[<>+\-*\/%()]))/y;
   const tokens = [];
   while (pattern.lastIndex < text.length) {
     const start = pattern.lastIndex;
@@ -21,7 +38,11 @@ function tokensOf(text) {
     }
     const [, quoted, number, word, symbol] = match;
     if (quoted) tokens.push({kind: "text", text: quoted.slice(1, -1)});
-    else if (number) tokens.push({kind: "number", text: number});
+    else if (number) {
+      const [factor, end] = unitBehind(text, pattern.lastIndex);
+      pattern.lastIndex = end;
+      tokens.push({kind: "number", text: number, value: Number(number) * factor});
+    }
     else if (word) tokens.push({kind: "word", text: word});
     else tokens.push({kind: "symbol", text: symbol});
   }
@@ -29,8 +50,13 @@ function tokensOf(text) {
   return tokens;
 }
 
-/** Columns by full and short name. */
+/** Columns by full and short name, and without the unit; paths with '_' for '.'. */
 const conditionNames = new Map(DATA.columns.map((column) => [column.name, column]));
+for (const column of DATA.columns) {
+  const bare = column.name.replace(/_(bytes_per_s|bytes|per_s|s|hz)$/, "");
+  if (!conditionNames.has(bare)) conditionNames.set(bare, column);
+}
+if (COLUMNS.has("memory_peak_bytes")) conditionNames.set("memory", COLUMNS.get("memory_peak_bytes"));
 for (const [full, brief] of Object.entries(SHORT)) {
   if (COLUMNS.has(full)) conditionNames.set(brief, COLUMNS.get(full));
 }
@@ -126,9 +152,9 @@ function parseCondition(text) {
       ++at;
       return inside;
     }
-    if (token.kind === "number") return {type: "number", text: token.text, at: () => Number(token.text)};
+    if (token.kind === "number") return {type: "number", text: token.text, at: () => token.value};
     if (token.kind === "text") return {type: "word", text: token.text};
-    const column = token.kind === "word" ? conditionNames.get(token.text) : undefined;
+    const column = token.kind === "word" ? conditionNames.get(token.text.replace(/^(space|workload|hardware)\./, "").replaceAll(".", "_")) : undefined;
     if (column) {
       // A missing value is NaN here, which no comparison but != accepts.
       const value = (row) => column.at(row) ?? NaN;

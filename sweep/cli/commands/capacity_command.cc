@@ -86,7 +86,7 @@ int run_capacity(const CapacityArguments& arguments, const CommonOptions& common
   require_points(job);
   std::optional<results::OutputPath> page;
   if (!arguments.report.empty()) page.emplace(arguments.report, arguments.force, input_files(study));
-  const InterruptGuard interrupt({"stopping; what is known so far follows", ""});
+  const InterruptGuard interrupt({"stopping; what is known so far follows", ""}, common.stop);
 
   ProgressLine line(mode);
   sweep::CapacityOptions options;

@@ -8,6 +8,8 @@
 
 #include "engine/base/safe_text.h"
 #include "engine/simulate.h"
+#include "results_schema/disk/output_file.h"
+#include "results_schema/report/page.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/commands/chosen_point.h"
 #include "sweep/cli/reports/compare_report.h"
@@ -17,6 +19,7 @@
 #include "sweep/cli/terminal/format.h"
 #include "sweep/runner/sweep_job.h"
 #include "sweep/search/best_first.h"
+#include "sweep/study/placement_axis.h"
 
 namespace shardscape::cli {
 
@@ -30,6 +33,7 @@ constexpr const char* kCompareFooter =
   shardscape compare a.h5 b.h5                               the best row of each of two result files
   shardscape compare out.h5 --point 3439 --point 3051        two rows of a file, by their point ids
   shardscape compare a.h5 b.h5 --where 'tp <= 4' --json
+  shardscape compare a.yaml b.yaml --report compare.html     the same as a page
 
 Both plans are predicted anew, healthy and with their ranks in the plain order. The bars lead from A's time to B's and
 add up to the difference. 'diff' compares all values of two files of one study; 'simulate --compare' one plan in both
@@ -39,7 +43,8 @@ struct CompareArguments {
   std::vector<std::filesystem::path> files;
   std::vector<std::string> points, overrides;
   std::string where;
-  bool json = false;
+  std::filesystem::path report;
+  bool json = false, force = false;
 };
 
 bool is_results(const std::filesystem::path& file) {
@@ -113,6 +118,8 @@ void predict(ComparedPlan& of, const char* name, const CommonOptions& common) {
   Simulator simulator(of.point.setting,
                       {.reference = common.reference, .time_infeasible = true, .mode = of.study.mode});
   of.prediction = simulator.run(of.point.plan, {}, &of.details);
+  if (sweep::placement_of(of.study, 0) == sweep::PlacementChoice::optimised)
+    std::cerr << "note: " << name << "'s ranks lie in the plain order, not where its study would have them\n";
   if (!of.prediction.has_times())
     throw BadInput(fmt::format("{}: {}: {}", name, of.from, describe(name_of(of.prediction.reason))));
 }
@@ -127,6 +134,8 @@ int run_compare_plans(const CompareArguments& arguments, const CommonOptions& co
     throw BadInput("--set: changes studies; a result file is of the study as it was swept");
   if (!arguments.where.empty() && (!any_results || points > 0))
     throw BadInput("--where: chooses rows of result files, where no --point does");
+  std::optional<results::OutputPath> page;
+  if (!arguments.report.empty()) page.emplace(arguments.report, arguments.force, arguments.files);
   const auto plan = [&](std::size_t i) {
     const std::filesystem::path& file = arguments.files[std::min(i, files - 1)];
     const std::string* const point = points == 0 ? nullptr : &arguments.points[std::min(i, points - 1)];
@@ -144,6 +153,12 @@ int run_compare_plans(const CompareArguments& arguments, const CommonOptions& co
     std::cout << json_text(to_json(comparison), 2) << '\n';
   } else {
     print_compared(std::cout, comparison);
+  }
+  if (page) {
+    const std::string title =
+        a.study.title == b.study.title ? a.study.title : a.study.title + " and " + b.study.title;
+    results::write_output(*page, report::waterfall_page(title, json_text(to_json(comparison))));
+    if (!arguments.json) std::cout << "\npage in " << arguments.report.string() << '\n';
   }
   return kDone;
 }
@@ -163,6 +178,8 @@ void add_compare_command(const Program& program) {
   add_value(*command, "--where", arguments->where, "EXPRESSION",
             "Of result files: the best of these rows, as in top");
   add_json(*command, arguments->json);
+  add_value(*command, "--report", arguments->report, "PAGE.html", "Write the comparison as a page, too");
+  add_force(*command, arguments->force);
 }
 
 }  // namespace shardscape::cli

@@ -168,10 +168,11 @@ int list_presets(const Catalog& catalog) {
 
 /// Keys that identify what a file describes; the first one that it has decides. See yaml/describe.h and
 /// sweep/yaml/read_technology.cc.
-constexpr std::array<std::pair<const char*, PresetKind>, 10> kTellingKeys = {
+constexpr std::array<std::pair<const char*, PresetKind>, 11> kTellingKeys = {
     {{"dimensions", PresetKind::cluster},
      {"sm", PresetKind::device},
      {"technology", PresetKind::device},
+     {"peak", PresetKind::device},
      {"layers", PresetKind::model},
      {"communication", PresetKind::stack},
      {"density", PresetKind::logic},
@@ -214,7 +215,8 @@ PresetKind kind_of(const Catalog& catalog, const std::string& file) {
 
 /// Prints a preset with every default filled in, below its kind and file.
 void show(const Catalog& catalog, PresetKind kind, const std::string& name, const std::string& file) {
-  const auto text = with_preset(catalog, kind, name, [](const auto& spec) { return yaml::to_yaml(spec); });
+  const auto text = with_preset(
+      catalog, kind, name, [](const auto& spec) { return "# " + facts(spec) + '\n' + yaml::to_yaml(spec); });
   if (!text) throw BadInput(split_lines(text.error()));
   std::cout << "# " << name_of(kind) << ", " << file << '\n' << *text;
 }

@@ -378,7 +378,7 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
   if (arguments.output.empty()) temporary.emplace();
   const fs::path output = temporary ? temporary->path() / "search.h5" : arguments.output;
   const Target target{output, arguments.force, checked_place(output, arguments.force, wanted->study)};
-  const InterruptGuard interrupt(interrupt_texts(arguments, common, !wanted->unbounded.empty()));
+  const InterruptGuard interrupt(interrupt_texts(arguments, common, !wanted->unbounded.empty()), common.stop);
 
   const std::optional<std::uint64_t> shown = goal.front ? std::nullopt : std::optional(goal.count);
   const auto show = [&] {
@@ -451,13 +451,13 @@ void follow(const SearchArguments& arguments, const CommonOptions& common, ranks
   if (wanted && !wanted->unbounded.empty()) {
     const Heard heard = hear(ranks);
     if (!heard.begin) return;
-    const InterruptGuard interrupt({});
+    const InterruptGuard interrupt({}, common.stop);
     const results::Manifest manifest = wanted->job.manifest(run_info(common, wanted->threads));
     return follow_together(wanted->job, manifest, sweep_options(*wanted, common, &interrupt.stop()), heard,
                            ranks);
   }
   if (!hear_begin(ranks)) return;
-  const InterruptGuard interrupt({});
+  const InterruptGuard interrupt({}, common.stop);
   PointBudget points(wanted->budget.points, ranks);
   const RanSearch ran =
       run_search(wanted->job, wanted->goal, *wanted, common, interrupt.stop(), ranks, points);
@@ -468,7 +468,7 @@ void follow(const SearchArguments& arguments, const CommonOptions& common, ranks
 int run_search_command(const SearchArguments& given, const CommonOptions& common) {
   SearchArguments arguments = given;
   if (!given.execution.empty()) arguments.study.overrides.push_back("mode=" + given.execution);
-  const std::unique_ptr<ranks::Ranks> ranks = join_ranks();
+  const std::unique_ptr<ranks::Ranks> ranks = join_ranks(common);
   return run_together(
       *ranks, [&] { return lead(arguments, common, *ranks); }, [&] { follow(arguments, common, *ranks); });
 }
@@ -496,7 +496,8 @@ void add_search_command(const Program& program) {
   add_value(*command, "--threads", arguments->threads, "N",
             "Worker threads (default: all); the answer and the file are the same for any number")
       ->check(whole_number(1, 4096));
-  add_value(*command, "--format", arguments->format, "FORMAT", "table, csv, json or yaml")
+  add_value(*command, "--format", arguments->format, "table|csv|json|yaml",
+            "How rows are printed; default: table")
       ->check(one_of({"table", "csv", "json", "yaml"}));
   add_progress(*command, arguments->progress);
   add_confirm(*command, arguments->confirm);

@@ -250,7 +250,7 @@ void add_sensitivity_command(const Program& program) {
   add_value(*command, "-n,--count", arguments->count, "N",
             "Rows of each ranking (default: 10 in tables, else all)")
       ->check(whole_number(1));
-  add_value(*command, "--format", arguments->format, "FORMAT", "table, csv or json")
+  add_value(*command, "--format", arguments->format, "table|csv|json", "How rows are printed; default: table")
       ->check(one_of({"table", "csv", "json"}));
 }
 

@@ -368,7 +368,8 @@ int lead(const SweepArguments& arguments, const CommonOptions& common, ranks::Ra
   const sweep::SharedStart start{beginning.store.missing(), beginning.store.sealed_rows(), {}, {}};
   const InterruptGuard interrupt(
       {"finishing what is in flight; once more to leave at once (sealed rows, or the whole file, are safe)",
-       "continue with\n  " + resume_command(common)});
+       "continue with\n  " + resume_command(common)},
+      common.stop);
   ProgressReporter reporter(job, wanted->mode);
   sweep::SweepOptions options = wanted->options(common, interrupt);
   options.observer = [&](const sweep::SweepProgress& progress) { reporter.update(progress); };
@@ -409,12 +410,12 @@ void follow(const SweepArguments& arguments, const CommonOptions& common, ranks:
   const std::unique_ptr<WantedSweep> wanted = agree(arguments, common, ranks);
   const Heard heard = hear(ranks);
   if (!heard.begin) return;
-  const InterruptGuard interrupt({});
+  const InterruptGuard interrupt({}, common.stop);
   follow_together(wanted->job, wanted->manifest, wanted->options(common, interrupt), heard, ranks);
 }
 
 int run_sweep_command(const SweepArguments& arguments, const CommonOptions& common) {
-  const std::unique_ptr<ranks::Ranks> ranks = join_ranks(arguments.shard != SweepArguments().shard);
+  const std::unique_ptr<ranks::Ranks> ranks = join_ranks(common, arguments.shard != SweepArguments().shard);
   return run_together(
       *ranks, [&] { return lead(arguments, common, *ranks); }, [&] { follow(arguments, common, *ranks); });
 }

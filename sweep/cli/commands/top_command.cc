@@ -38,13 +38,16 @@ constexpr const char* kTopFooter =
   shardscape top out.h5 --where 'status == missed' --by e2e_s    what misses a promise or constraint, and by how much
   shardscape top out.h5 --pareto step_time_s,memory_peak_bytes --format csv
   shardscape top out.h5 --per precision,tp
+  shardscape top out.h5 --where 'step_time < 70 s and memory <= 60 GB' --columns tp,pp,step_time,mfu
+  shardscape top out.h5 --columns list                   all names
   shardscape top out.h5 -n 20 --confirm 20               all of them executed, however long that takes
 
 The first rows of a table are executed as well, and ranked by that. Plans that nothing tells apart are one row with
 all their values; scripts get a row for each.
 Where no point is feasible the nearest misses are shown, and what would make one fit.
---where takes the names of all columns, and tp, sp, cp, pp, dp, zero, mbs, vpp, order; codes compare with their
-names (quoted where they hold a '-'). Without a condition on status only feasible points are shown.
+Columns go by their names, without the unit (step_time), as axes of plans (tp), or as paths of the study
+(device.hbm.bandwidth), in every option; numbers may have units; codes compare with their names (quoted where they
+hold a '-'). Without a condition on status only feasible points are shown.
 A sweep that is still running, or was interrupted, can be read too.)";
 
 /// The heading of executed times.
@@ -52,7 +55,7 @@ constexpr const char* kExecuted = "executed";
 
 struct TopArguments : ShownTop {
   std::filesystem::path file;
-  std::string by, where, per;
+  std::string by, where, per, columns;
   bool breakdown = false;
 };
 
@@ -231,6 +234,15 @@ class Confirmation {
   std::string order_;
 };
 
+/// The columns of an option's value, by their own names.
+std::vector<std::string> columns_of(const ResultReader& reader, const std::string& list, const char* option) {
+  std::vector<std::string> columns;
+  if (list.empty()) return columns;
+  for (const std::string& name : split_names(list))
+    columns.push_back(require_column(reader, name, option).name);
+  return columns;
+}
+
 /// Prints for scripts: a row for each point, executed only where that is asked for.
 void print_for_scripts(const ResultReader& reader, const TopQuestion& question, const TopArguments& arguments,
                        RowFormat format) {
@@ -241,21 +253,24 @@ void print_for_scripts(const ResultReader& reader, const TopQuestion& question, 
   for (std::size_t row = 0; row < chosen.rows.size(); ++row) rows.push_back({row});
   Confirmation confirmation(reader, question, confirm_wish(arguments, found, 0));
   confirmation.run(chosen, rows);
-  print_machine(std::cout, reader, in_order(chosen, rows), format);
+  print_machine(std::cout, reader, in_order(chosen, rows), format,
+                columns_of(reader, arguments.columns, "--columns"));
   if (const std::string text = confirmation.text(); !text.empty()) std::cerr << text << '\n';
 }
 
 int run_top(const TopArguments& arguments, const CommonOptions& /*common*/) {
   const RowFormat format = parse_choice<RowFormat>("--format", arguments.format);
   const ResultReader reader = open_results(arguments.file);
+  if (arguments.columns == "list") return print_columns(std::cout, reader), kDone;
+  const std::vector<std::string> only = columns_of(reader, arguments.columns, "--columns");
   const bool pareto = !arguments.pareto.empty(), per = !arguments.per.empty();
-  const std::vector<std::string> ranking =
-      pareto ? split_names(arguments.pareto) : std::vector{ranking_column(reader, arguments).name};
+  const std::vector<std::string> ranking = pareto ? columns_of(reader, arguments.pareto, "--pareto")
+                                                  : std::vector{ranking_column(reader, arguments).name};
   TopQuestion question;
   question.where = arguments.where;
   if (pareto) question.front = ranking;
   if (!pareto) question.by = ranking.front();
-  if (per) question.per = split_names(arguments.per);
+  question.per = columns_of(reader, arguments.per, "--per");
   const std::uint64_t all = std::numeric_limits<std::uint64_t>::max();
   question.count = arguments.count.value_or(pareto || per ? all : results::kTopCount);
   if (format != RowFormat::table) {
@@ -268,7 +283,8 @@ int run_top(const TopArguments& arguments, const CommonOptions& /*common*/) {
   confirmation.run(table.chosen, table.groups);
   print_heading(reader, table.found, ranking, pareto, arguments.per, table.groups);
   if (!table.chosen.rows.empty()) {
-    print_table(std::cout, reader, table.chosen, {ranking, arguments.breakdown, any_status, table.groups});
+    print_table(std::cout, reader, table.chosen,
+                {ranking, only, arguments.breakdown, any_status, table.groups});
     if (const std::string text = confirmation.text(); !text.empty()) std::cout << text << '\n';
   } else if (table.found.any_infeasible) {
     std::cout << '\n';
@@ -314,7 +330,10 @@ void add_top_command(const Program& program) {
   add_value(*command, "--per", arguments->per, "A,B,...",
             "The best row of each combination of values in these columns")
       ->excludes("--pareto");
-  add_value(*command, "--format", arguments->format, "FORMAT", "table, csv, json or yaml");
+  add_value(*command, "--columns", arguments->columns, "A,B,...|list",
+            "Show these columns; list: print their names, units and meanings");
+  add_value(*command, "--format", arguments->format, "table|csv|json|yaml",
+            "How rows are printed; default: table");
   add_confirm(*command, arguments->confirm);
   command->add_flag("-v,--breakdown", arguments->breakdown, "Add where the time goes, in percent (table)");
 }

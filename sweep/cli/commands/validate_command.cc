@@ -23,6 +23,7 @@
 #include "sweep/validate/predictions_file.h"
 #include "sweep/validate/published.h"
 #include "sweep/validate/residuals.h"
+#include "sweep/validate/table_template.h"
 #include "sweep/yaml/loader.h"
 
 namespace shardscape::cli {
@@ -34,6 +35,7 @@ namespace fs = std::filesystem;
 constexpr const char* kValidateExamples =
     R"(Examples:
   shardscape validate                                   the published figures that come with the program
+  shardscape validate --template > runs.csv             a table to fill in; also: --template serving, gemm, ...
   shardscape validate runs.csv --worst 20
   shardscape validate runs.csv --predictions out.csv --json
   shardscape validate runs.csv --check --bar step_time.mape=5% --bar ranking.spearman=0.9
@@ -55,6 +57,7 @@ struct ValidateArguments {
   std::vector<std::string> bars;
   std::string hold_out;
   std::vector<std::string> by;
+  std::string table;  ///< of --template
   std::size_t worst = ValidateView{}.worst;
   bool json = false, check = false, rows = false, force = false;
 };
@@ -62,7 +65,9 @@ struct ValidateArguments {
 /// The help text, with the columns of every kind of table.
 std::string help_text() {
   std::string text = kValidateExamples;
-  text += "\nA table is recognised by its header. Columns in [] may be absent; blank cells are unknown.\n";
+  text +=
+      "\nA table is recognised by its header. Only columns with * must be there; those in []\n"
+      "few tables have. Blank cells are unknown, as are all of a column that is missing.\n";
   const auto add = [&](const std::string& title, std::span<const validate::Column> columns) {
     text += "\nColumns of a table of " + title + ":\n";
     for (const validate::Column& column : columns) {
@@ -274,7 +279,8 @@ int lead_validation(const ValidateArguments& arguments, const CommonOptions& com
 }
 
 int run_validate(const ValidateArguments& arguments, const CommonOptions& common) {
-  const std::unique_ptr<ranks::Ranks> ranks = join_ranks();
+  if (!arguments.table.empty()) return print_template(arguments.table), kDone;
+  const std::unique_ptr<ranks::Ranks> ranks = join_ranks(common);
   return run_together(
       *ranks, [&] { return lead_validation(arguments, common, *ranks); },
       [&] {
@@ -283,13 +289,38 @@ int run_validate(const ValidateArguments& arguments, const CommonOptions& common
       });
 }
 
+std::vector<std::string> template_names() {
+  std::vector<std::string> names;
+  for (const validate::TableTemplate& one : validate::table_templates()) names.emplace_back(one.name);
+  return names;
+}
+
 }  // namespace
+
+void add_template(CLI::App& command, std::string& chosen) {
+  command
+      .add_option("--template", chosen,
+                  "Print a table to fill in, and what its columns mean: " + join_names(template_names()))
+      ->type_name("[TABLE]")
+      ->expected(0, 1)
+      ->default_str("training")
+      ->check(one_of(template_names()));
+}
+
+void print_template(const std::string& name) {
+  const validate::TableTemplate& found =
+      *std::ranges::find(validate::table_templates(), name, &validate::TableTemplate::name);
+  std::cout << found.csv << std::flush;
+  std::cerr << "columns (* cells must be filled; columns and cells that are not known may be left out)\n"
+            << column_meanings(found);
+}
 
 void add_validate_command(const Program& program) {
   const auto [command, arguments] =
       program.add("validate", "Compare predictions with measurements", help_text(), run_validate);
   command->add_option("MEASUREMENTS", arguments->files,
                       "Tables (CSV) or published figures (YAML); none: the published figures of the program");
+  add_template(*command, arguments->table);
   add_value(*command, "--predictions", arguments->predictions, "OUT.csv",
             "Write the prediction of every row as CSV");
   add_value(*command, "--evidence", arguments->evidence, "OUT.yaml",

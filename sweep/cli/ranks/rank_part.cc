@@ -42,7 +42,8 @@ std::optional<results::RankNote> note_of(const ranks::Ranks& ranks, const std::f
 
 }  // namespace
 
-std::unique_ptr<ranks::Ranks> join_ranks(bool own_shard) {
+std::unique_ptr<ranks::Ranks> join_ranks(const CommonOptions& common, bool own_shard) {
+  if (common.stop != nullptr) return ranks::alone();
   const ranks::Launch launch = ranks::launch_of([](const char* name) { return std::getenv(name); });
   const auto module = ranks::mpi_module();
   if (launch.start == ranks::Start::together && module) {

@@ -16,9 +16,9 @@
 namespace shardscape::cli {
 
 /// The ranks that this process was started with; only itself where it was started alone, or computes a shard of its own
-/// (`own_shard`) and has no way to talk to others. BadInput where it was started as one of several that cannot share
-/// work.
-std::unique_ptr<ranks::Ranks> join_ranks(bool own_shard = false);
+/// (`own_shard`) and has no way to talk to others, or where the command runs inside another program. BadInput where it
+/// was started as one of several that cannot share work.
+std::unique_ptr<ranks::Ranks> join_ranks(const CommonOptions& common, bool own_shard = false);
 
 /// Thrown where a rank is lost, so that the others cannot come to an orderly end.
 class RankFailure : public Failure {

@@ -135,6 +135,11 @@ void print_calibration(std::ostream& out, const Calibration& calibration) {
         << counted(fit.iterations, "iteration") << ", " << counted(fit.evaluations, "evaluation")
         << ", typical error " << format_percent(fit.typical_error) << (fit.converged ? "" : ", not converged")
         << '\n';
+    if (!fit.few) continue;
+    out << "  few measurements: constants keep within " << calibrate::kFewWidths
+        << " widths of their priors (calibrate --list), and the worst error may not grow";
+    if (fit.share < 1) out << ", so that they go " << format_percent(fit.share, 0) << " of the way";
+    out << "; " << calibrate::kFewMeasurements << " and more say what is typical\n";
   }
   for (const FileReport& file : calibration.files) {
     out << '\n'
@@ -154,6 +159,8 @@ ordered_json calibration_json(const Calibration& calibration) {
     ordered_json& entry = json["fits"].emplace_back();
     entry["of"] = name_of(fit.sort);
     entry["measurements"] = fit.measurements;
+    entry["few"] = fit.few;
+    if (fit.few) entry["share_of_the_way"] = fit.share;
     entry["objective_before"] = fit.objective_before;
     entry["objective_after"] = fit.objective_after;
     entry["typical_error"] = fit.typical_error;

@@ -7,6 +7,7 @@
 #include "sweep/cli/command.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/space/point_text.h"
+#include "sweep/study/placement_axis.h"
 #include "sweep/yaml/node.h"
 
 namespace shardscape::cli {
@@ -43,11 +44,14 @@ PlanLaunch plan_launch(const sweep::Study& study, const Setting& setting, const 
   const ParallelPlan whole = with_replicas(plan, setting.model, setting.system.stack.serving);
   const std::int64_t node = gpus_per_node > 0 ? gpus_per_node : launch::usual_gpus_per_node(setting.system);
   const std::string point = sweep::to_point_text(plan, setting.workload.phase);
-  return {
+  PlanLaunch made{
       framework,
       printable(fmt::format("{}: {} on {} x {}, {} in a node", study.title, point,
                             format_count(setting.system.fabric.size()), setting.system.device.name, node)),
       point, launch::write_launch(framework, {setting, whole, node, checkpoint_of(study)})};
+  if (sweep::placement_of(study, 0) == sweep::PlacementChoice::optimised)
+    made.launch.not_expressed.push_back({"placement", "optimised", "ranks lie in the order of the plan"});
+  return made;
 }
 
 std::string launch_line(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan,

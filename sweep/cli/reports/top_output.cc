@@ -153,6 +153,8 @@ class TableBuilder {
     for (std::size_t row = 0; row < chosen.rows.size() && options.groups.empty(); ++row)
       groups_.push_back({row});
     show("point_id");
+    for (const std::string& name : options.only) show(name);
+    if (!options.only.empty()) return;
     if (options.verdicts) show("status"), show("reason");
     show_inputs();
     for (const std::string& name : options.first_columns) show(name);
@@ -340,10 +342,15 @@ struct Field {
   const std::vector<double>& values;  ///< by row
 };
 
-std::vector<Field> fields_of(const ResultReader& reader, const ChosenRows& chosen) {
+std::vector<Field> fields_of(const ResultReader& reader, const ChosenRows& chosen,
+                             const std::vector<std::string>& only) {
   std::vector<Field> fields;
-  for (std::size_t i = 0; i < reader.columns().size(); ++i)
+  for (std::size_t i = 0; i < reader.columns().size() && only.empty(); ++i)
     fields.push_back({reader.columns()[i], chosen.values[i]});
+  for (const std::string& name : only) {
+    const ColumnInfo& column = *reader.find(name);
+    fields.push_back({column, chosen.values[static_cast<std::size_t>(&column - reader.columns().data())]});
+  }
   for (const FurtherColumn& further : chosen.further) fields.push_back({further.info, further.values});
   return fields;
 }
@@ -468,9 +475,9 @@ void print_table(std::ostream& out, const ResultReader& reader, const ChosenRows
   TableBuilder(reader, chosen, options).print(out);
 }
 
-void print_machine(std::ostream& out, const ResultReader& reader, const ChosenRows& chosen,
-                   RowFormat format) {
-  const std::vector<Field> fields = fields_of(reader, chosen);
+void print_machine(std::ostream& out, const ResultReader& reader, const ChosenRows& chosen, RowFormat format,
+                   const std::vector<std::string>& only) {
+  const std::vector<Field> fields = fields_of(reader, chosen, only);
   const std::size_t rows = chosen.rows.size();
   if (format == RowFormat::csv) print_csv(out, fields, rows);
   if (format == RowFormat::json) print_json(out, fields, rows);

@@ -39,6 +39,7 @@ ChosenRows in_order(const ChosenRows& chosen, const RowGroups& groups);
 
 struct TableOptions {
   std::vector<std::string> first_columns;  ///< outputs that come first: those that rows are ranked by
+  std::vector<std::string> only = {};      ///< the columns to show beside point_id; empty: those below
   bool breakdown = false;                  ///< show the step's shares by class of time
   bool verdicts = false;                   ///< show status and reason
   /// Groups of rows (indices in ChosenRows::rows) that are shown as one row, in the order in which they are shown; the
@@ -57,9 +58,10 @@ std::optional<std::string> assumptions_of(const results::ResultReader& reader);
 void print_table(std::ostream& out, const results::ResultReader& reader, const ChosenRows& chosen,
                  const TableOptions& options);
 
-/// Prints every column under its full name, in SI units, codes by name; values not computed are empty or null.
+/// Prints every column, or `only` these, under its full name, in SI units, codes by name; values not computed are empty
+/// or null.
 void print_machine(std::ostream& out, const results::ResultReader& reader, const ChosenRows& chosen,
-                   RowFormat format);
+                   RowFormat format, const std::vector<std::string>& only = {});
 
 /// A short heading: "tp" for tensor_parallel, "step_time" for step_time_s.
 std::string short_heading(const results::ColumnInfo& column);

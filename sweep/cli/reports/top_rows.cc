@@ -17,7 +17,10 @@
 #include "results_schema/reading/row_scan.h"
 #include "results_schema/rows/summary.h"
 #include "sweep/cli/command.h"
+#include "sweep/cli/reports/top_output.h"
+#include "sweep/cli/terminal/text_table.h"
 #include "sweep/space/expression.h"
+#include "sweep/yaml/quantity_text.h"
 
 namespace shardscape::cli {
 
@@ -27,6 +30,24 @@ using results::Better;
 using results::ColumnInfo;
 using results::ResultReader;
 using results::RowScan;
+
+constexpr const char* kWhereNamesAre = "; '--columns list' lists the names";
+
+/// The names of a column, its own first: a plan axis has its short one, a quantity the one without its unit.
+std::vector<std::string> names_of(const ColumnInfo& column) {
+  std::vector<std::string> names = {column.name};
+  if (const PlanAxisRow* const row = find_plan_column(column.name);
+      row != nullptr && row->name != column.name)
+    names.emplace_back(row->name);
+  for (int dimension = 0; dimension <= static_cast<int>(yaml::Dimension::energy_per_bit); ++dimension) {
+    const yaml::DimensionRow& row = yaml::row_of(static_cast<yaml::Dimension>(dimension));
+    if (column.unit == row.unit && column.name.ends_with(row.suffix))
+      names.push_back(column.name.substr(0, column.name.size() - row.suffix.size()));
+  }
+  if (column.name == "memory_peak_bytes") names.emplace_back("memory");
+  if (column.name == "request_rate_per_s") names.emplace_back("request_rate");
+  return names;
+}
 
 /// The columns that a pass reads, each once.
 class ColumnList {
@@ -51,8 +72,11 @@ class RowFilter {
     const std::vector<sweep::ExpressionName> names = name_table(reader);
     auto condition = sweep::Expression::parse(text, names);
     if (!condition) {
-      throw BadInput(fmt::format("--where: position {} of \"{}\": {}", condition.error().offset + 1, text,
-                                 condition.error().message));
+      const std::string& message = condition.error().message;
+      const bool open =
+          message.starts_with("unknown name") && message.find("did you mean") == std::string::npos;
+      throw BadInput(fmt::format("--where: position {} of \"{}\": {}{}", condition.error().offset + 1, text,
+                                 message, open ? kWhereNamesAre : ""));
     }
     condition_ = *std::move(condition);
     values_.resize(names.size());
@@ -73,18 +97,14 @@ class RowFilter {
  private:
   std::vector<sweep::ExpressionName> name_table(const ResultReader& reader) {
     std::vector<sweep::ExpressionName> names;
-    const auto add = [&](std::string_view name, const ColumnInfo& column) {
-      const bool coded = !column.meanings.empty();
-      names.push_back({std::string(name), coded ? sweep::NameKind::choice : sweep::NameKind::number,
-                       column.meanings, column.unit == "s-1"});
-      columns_.push_back(column.name);
-    };
-    for (const ColumnInfo& column : reader.columns()) add(column.name, column);
-    for (const PlanAxisRow& row : kPlanRows) {
-      const ColumnInfo* const column = reader.find(row.column);
-      if (column != nullptr && row.name != row.column) add(row.name, *column);
+    for (const ColumnInfo& column : reader.columns()) {
+      for (std::string& name : names_of(column)) {
+        const bool coded = !column.meanings.empty(), rate = column.unit == "s-1";
+        names.push_back({std::move(name), coded ? sweep::NameKind::choice : sweep::NameKind::number,
+                         column.meanings, rate, rate ? "" : column.unit});
+        columns_.push_back(column.name);
+      }
     }
-    if (const ColumnInfo* const rate = reader.find("request_rate_per_s")) add("request_rate", *rate);
     return names;
   }
 
@@ -221,14 +241,31 @@ std::unique_ptr<Selector> selector_of(const ResultReader& reader, const TopQuest
 }  // namespace
 
 const ColumnInfo& require_column(const ResultReader& reader, std::string_view name, std::string_view option) {
-  for (const PlanAxisRow& row : kPlanRows) {
-    if (name == row.name) name = row.column;
+  std::string plain(name);  // a path of the study: device.hbm.bandwidth, space.tensor_parallel
+  std::ranges::replace(plain, '.', '_');
+  for (const std::string_view section : {"space_", "workload_", "hardware_"})
+    if (plain.starts_with(section) && name.find('.') != std::string_view::npos)
+      plain.erase(0, section.size());
+  std::vector<std::string> known;
+  for (const ColumnInfo& column : reader.columns()) {
+    const std::vector<std::string> names = names_of(column);
+    if (std::ranges::find(names, plain) != names.end() || short_heading(column) == name) return column;
+    known.insert(known.end(), names.begin(), names.end());
   }
-  if (const ColumnInfo* const column = reader.find(name)) return *column;
-  std::vector<std::string> names;
-  for (const ColumnInfo& column : reader.columns()) names.push_back(column.name);
-  throw BadInput(fmt::format("{}: no column '{}'{}{}; columns: {}", option, name, reader.why_missing(),
-                             did_you_mean(name, names), join_names(names)));
+  std::string hint = did_you_mean(plain, known);
+  if (hint.empty()) hint = kWhereNamesAre;
+  throw BadInput(fmt::format("{}: no column '{}'{}{}", option, name, reader.why_missing(), hint));
+}
+
+void print_columns(std::ostream& out, const ResultReader& reader) {
+  TextTable table({left("column"), left("also"), left("unit"), left("meaning")});
+  for (const ColumnInfo& column : reader.columns()) {
+    const std::vector<std::string> names = names_of(column);
+    table.add_row(
+        {names.front(), names.size() > 1 ? names.back() : "", column.unit == "1" ? "" : column.unit,
+         column.meanings.empty() ? column.long_name : column.long_name + ": " + join_names(column.meanings)});
+  }
+  table.print(out);
 }
 
 TopRows find_top_rows(const ResultReader& reader, const TopQuestion& question) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,13 @@ struct TopRows {
   bool any_infeasible = false;
 };
 
-/// The column with that name or short name. BadInput, naming `option`, where there is none.
+/// The column that a name means: its own, that of a plan axis (tp), the one without its unit (step_time, memory), its
+/// heading, or a path of the study (device.hbm.bandwidth). BadInput, naming `option`, where there is none.
 const results::ColumnInfo& require_column(const results::ResultReader& reader, std::string_view name,
                                           std::string_view option);
+
+/// Lists the columns with their names, units and meanings.
+void print_columns(std::ostream& out, const results::ResultReader& reader);
 
 /// Finds the rows. Equal values are ordered by row, rows without a value come last. Takes a bit of memory per row of
 /// the file, and the answer. BadInput where a column is unknown or the condition cannot be read.

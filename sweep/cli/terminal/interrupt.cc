@@ -33,7 +33,9 @@ extern "C" void on_signal(int /*signal*/) {
 
 }  // namespace
 
-InterruptGuard::InterruptGuard(const InterruptTexts& texts) {
+InterruptGuard::InterruptGuard(const InterruptTexts& texts, const std::atomic<bool>* instead)
+    : instead_(instead) {
+  if (instead_ != nullptr) return;
   warning = texts.first.empty() ? "" : fmt::format("\nshardscape: {}\n", texts.first);
   farewell = texts.second.empty() ? "" : fmt::format("\ninterrupted: left at once; {}\n", texts.second);
   stop_requested = false;
@@ -46,10 +48,13 @@ InterruptGuard::InterruptGuard(const InterruptTexts& texts) {
 }
 
 InterruptGuard::~InterruptGuard() {
+  if (instead_ != nullptr) return;
   sigaction(SIGINT, &previous_interrupt, nullptr);
   sigaction(SIGTERM, &previous_terminate, nullptr);
 }
 
-const std::atomic<bool>& InterruptGuard::stop() const { return stop_requested; }
+const std::atomic<bool>& InterruptGuard::stop() const {
+  return instead_ != nullptr ? *instead_ : stop_requested;
+}
 
 }  // namespace shardscape::cli

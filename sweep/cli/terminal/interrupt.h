@@ -13,15 +13,19 @@ struct InterruptTexts {
 };
 
 /// While it exists, the first signal sets stop() and prints a message; the second ends the process with code 130
-/// without any clean-up (sealed segments are intact at every moment). At most one object may exist.
+/// without any clean-up (sealed segments are intact at every moment). At most one object may exist. Where `instead` is
+/// given, as inside another program that hears signals itself, it is what stop() returns, and signals are left alone.
 class InterruptGuard {
  public:
-  explicit InterruptGuard(const InterruptTexts& texts);
+  explicit InterruptGuard(const InterruptTexts& texts, const std::atomic<bool>* instead = nullptr);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
 
   [[nodiscard]] const std::atomic<bool>& stop() const;
+
+ private:
+  const std::atomic<bool>* instead_;
 };
 
 }  // namespace shardscape::cli

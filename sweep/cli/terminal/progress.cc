@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "engine/base/safe_text.h"
+#include "sweep/cli/terminal/text_table.h"
 
 namespace shardscape::cli {
 
@@ -44,7 +45,7 @@ void ProgressLine::update(const std::function<std::string()>& text,
   } else if (mode_ == ProgressMode::plain) {
     std::cerr << text() << '\n';
   } else {
-    const std::string line = text().substr(0, progress_width() - 1);
+    const std::string line = shortened(text(), progress_width() - 1);
     const std::size_t blanks = width_ > line.size() ? width_ - line.size() : 0;
     std::cerr << '\r' << line << std::string(blanks, ' ') << std::flush;
     width_ = line.size();

@@ -22,11 +22,26 @@ std::optional<std::size_t> stated_width() {
   return width >= kNarrowest ? width : std::nullopt;
 }
 
+/// The file of the terminal behind a stream; -1 where there is none.
+int terminal_of(const std::ostream& out) {
+  const int file = &out == &std::cout ? STDOUT_FILENO : &out == &std::cerr ? STDERR_FILENO : -1;
+  return file >= 0 && isatty(file) != 0 ? file : -1;
+}
+
 }  // namespace
 
+std::string styled(const std::ostream& out, std::string_view text, std::string_view style) {
+  const char* const no_color = std::getenv("NO_COLOR");
+  const char* const terminal = std::getenv("TERM");
+  const bool plain = (no_color != nullptr && *no_color != '\0') ||
+                     (terminal != nullptr && std::string_view(terminal) == "dumb") || terminal_of(out) < 0;
+  return plain ? std::string(text)
+               : std::string("\x1b[").append(style).append("m").append(text).append("\x1b[0m");
+}
+
 std::optional<std::size_t> terminal_width(const std::ostream& out) {
-  const int file = &out == &std::cout ? STDOUT_FILENO : &out == &std::cerr ? STDERR_FILENO : -1;
-  if (file < 0 || isatty(file) == 0) return std::nullopt;
+  const int file = terminal_of(out);
+  if (file < 0) return std::nullopt;
   if (const auto stated = stated_width()) return stated;
   winsize size{};
   if (ioctl(file, TIOCGWINSZ, &size) != 0 || size.ws_col < kNarrowest) return std::nullopt;

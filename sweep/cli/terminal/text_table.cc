@@ -38,6 +38,18 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
   return lines;
 }
 
+std::string shortened(std::string line, std::size_t width) {
+  std::size_t cut = 0, depth = 0;
+  for (std::size_t at = 0; at + 1 < line.size() && character_count(line.substr(cut)) > width; ++at) {
+    if (line[at] == '(') ++depth;
+    if (line[at] == ')' && depth > 0) --depth;
+    if (depth == 0 && line.compare(at, 2, ", ") == 0) cut = at + 2;
+  }
+  line.erase(0, cut);
+  while (character_count(line) > width) line.pop_back();
+  return line;
+}
+
 TextTable TextTable::pairs() { return {left(""), left("")}; }
 
 void TextTable::add_column(std::string heading, Align align) {
@@ -96,12 +108,12 @@ void TextTable::print_block(std::ostream& out, const Block& block, std::size_t i
   std::vector<std::string> headings;
   for (const Column& column : columns_) headings.push_back(column.heading);
   const bool bare = std::ranges::all_of(headings, [](const std::string& heading) { return heading.empty(); });
-  if (!bare) print_row(out, block, headings, indent);
-  for (const auto& row : rows_) print_row(out, block, row, indent);
+  if (!bare) print_row(out, block, headings, indent, true);
+  for (const auto& row : rows_) print_row(out, block, row, indent, false);
 }
 
 void TextTable::print_row(std::ostream& out, const Block& block, const std::vector<std::string>& cells,
-                          std::size_t indent) const {
+                          std::size_t indent, bool heading) const {
   std::vector<std::vector<std::string>> lines;
   std::size_t height = 1;
   for (const Placed& placed : block) {
@@ -117,7 +129,7 @@ void TextTable::print_row(std::ostream& out, const Block& block, const std::vect
       line += columns_[block[i].column].align == Align::right ? padding + text : text + padding;
     }
     line.erase(line.find_last_not_of(' ') + 1);
-    out << line << '\n';
+    out << (heading ? styled(out, line) : line) << '\n';
   }
 }
 

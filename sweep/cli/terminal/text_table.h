@@ -57,7 +57,7 @@ class TextTable {
   [[nodiscard]] std::vector<Block> blocks(std::size_t room) const;
   void print_block(std::ostream& out, const Block& block, std::size_t indent) const;
   void print_row(std::ostream& out, const Block& block, const std::vector<std::string>& cells,
-                 std::size_t indent) const;
+                 std::size_t indent, bool heading) const;
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
@@ -67,5 +67,9 @@ inline TextTable::Heading left(std::string heading) { return {std::move(heading)
 
 /// The text in lines of at most `width` characters, broken after spaces and commas where possible.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width);
+
+/// The line in so many characters: parts before a ", " that is in no brackets are left out from the left, then letters
+/// from the right.
+std::string shortened(std::string line, std::size_t width);
 
 }  // namespace shardscape::cli

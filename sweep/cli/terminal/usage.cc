@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
 #include "engine/base/words.h"
+#include "sweep/cli/terminal/text_table.h"
 
 namespace shardscape::cli {
 
@@ -51,7 +53,36 @@ std::vector<std::string> unknown_words(const CLI::App& command) {
   return lines;
 }
 
+constexpr std::size_t kHelpWidth = 100;
+
+/// The line in several, which begin below its last column.
+std::string folded(const std::string& line) {
+  if (character_count(line) <= kHelpWidth) return line;
+  const std::size_t lead = line.find_first_not_of(' '), gap = line.rfind("  ", kHelpWidth / 2);
+  const std::size_t indent = gap == std::string::npos || gap < lead ? lead : line.find_first_not_of(' ', gap);
+  std::string text = line.substr(0, indent);
+  const std::string between = '\n' + std::string(indent, ' ');
+  return text + fmt::format("{}", fmt::join(wrapped(line.substr(indent), kHelpWidth - indent), between));
+}
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_option_desc(const CLI::Option* option) const override {
+    const std::vector<std::string> lines =
+        wrapped(option->get_description(), kHelpWidth - get_column_width());
+    return fmt::format("{}", fmt::join(lines, "\n"));
+  }
+  std::string make_footer(const CLI::App* app) const override {
+    std::string text;
+    for (const std::string_view line : split(app->get_footer(), '\n'))
+      text += folded(std::string(line)) + '\n';
+    return app->get_footer().empty() ? "" : text;
+  }
+};
+
 }  // namespace
+
+std::shared_ptr<CLI::FormatterBase> help_formatter() { return std::make_shared<HelpFormatter>(); }
 
 UsageProblem usage_problem(const CLI::App& app, const CLI::ParseError& error,
                            const std::vector<std::string>& words) {

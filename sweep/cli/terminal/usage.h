@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct UsageProblem {
 /// `words`: argv, beginning with the program.
 UsageProblem usage_problem(const CLI::App& app, const CLI::ParseError& error,
                            const std::vector<std::string>& words);
+
+/// Writes help in lines of at most 100 characters.
+std::shared_ptr<CLI::FormatterBase> help_formatter();
 
 /// For CLI::Option::check(): an integer from `low` to `high`. CLI11's own check names the largest double as the limit.
 CLI::Validator whole_number(long long low, long long high = std::numeric_limits<long long>::max());

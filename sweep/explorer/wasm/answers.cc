@@ -124,7 +124,8 @@ Json Answers::load(const Json& request) {
   shown_path_ = request.at("shown").get<std::string>();
   shown_ = request.at("files").at(shown_path_).get<std::string>();
   presets_ = yaml::Catalog({root / "presets"});
-  const sweep::Study study = changed(request, presets_);
+  kept_.reset();
+  const sweep::Study& study = with_evidence(request);
   return {{"title", study.title},
           {"phase", name_of(study.phase())},
           {"model", study.model_name},
@@ -150,8 +151,17 @@ yaml::Node Answers::tree(const std::string& text, const Json& request) const {
   return root;
 }
 
-Json Answers::predict(const Json& request) const {
-  const sweep::Study study = changed(request, presets_);
+const sweep::Study& Answers::with_evidence(const Json& request) {
+  if (!kept_ || kept_changes_ != changes_of(request)) {
+    kept_.reset();
+    kept_ = changed(request, presets_);
+    kept_changes_ = changes_of(request);
+  }
+  return *kept_;
+}
+
+Json Answers::predict(const Json& request) {
+  const sweep::Study& study = with_evidence(request);
   const sweep::ChosenPoint point = chosen(request, study);
   const ParallelPlan& plan = point.plan;
   const bool operators = request.value("operators", false);

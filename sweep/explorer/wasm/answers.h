@@ -13,6 +13,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -43,19 +44,23 @@ class Answers {
  private:
   Json load(const Json& request);
   Json fields(const Json& request) const;
-  Json predict(const Json& request) const;
+  Json predict(const Json& request);
   Json worth(const Json& request) const;
   Json sweep(const Json& request) const;
 
   /// The study with the changes of a request, and with those of `more`.
   [[nodiscard]] sweep::Study changed(const Json& request, const yaml::Catalog& catalog,
                                      const std::vector<std::string>& more = {}) const;
+  /// The same without more changes and with the evidence of the presets; kept until other changes are asked for.
+  const sweep::Study& with_evidence(const Json& request);
   /// One of the trees with the changes of a request.
   [[nodiscard]] yaml::Node tree(const std::string& text, const Json& request) const;
 
   std::string study_, shown_;  ///< texts of the trees
   std::string shown_path_;
   yaml::Catalog presets_;
+  std::vector<std::string> kept_changes_;
+  std::optional<sweep::Study> kept_;  ///< with kept_changes_
 };
 
 }  // namespace shardscape::explorer

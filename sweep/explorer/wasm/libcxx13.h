@@ -220,7 +220,7 @@ struct MinMaxResult {
 };
 struct Max {
   template <class T, class C = std::ranges::less>
-    requires std::predicate<C&, const T&, const T&>
+  requires std::predicate<C&, const T&, const T&>
   constexpr const T& operator()(const T& a, const T& b, C compare = {}) const {
     return std::max(a, b, compare);
   }
@@ -235,7 +235,7 @@ struct Max {
 };
 struct Min {
   template <class T, class C = std::ranges::less>
-    requires std::predicate<C&, const T&, const T&>
+  requires std::predicate<C&, const T&, const T&>
   constexpr const T& operator()(const T& a, const T& b, C compare = {}) const {
     return std::min(a, b, compare);
   }

@@ -122,7 +122,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
        {"sweep/modules", "sweep/validate", "sweep/space", "sweep/yaml", "engine/spec", "engine/base"}},
       {"sweep/cli/terminal", {"engine/base"}},
       {"sweep/cli",
-       {"sweep/cli/terminal", "sweep/study", "sweep/yaml", "results_schema/reading",
+       {"sweep/cli/terminal", "sweep/modules", "sweep/study", "sweep/yaml", "results_schema/reading",
         "results_schema/segments", "results_schema/hdf5", "results_schema/rows", "results_schema/disk",
         "engine/base"}},
       {"sweep/cli/reports",
@@ -184,6 +184,10 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
         "engine/network/fabric",
         "engine/spec",
         "engine/base"}},
+      {"sweep/python",
+       {"sweep/cli/commands", "sweep/cli/terminal", "sweep/cli", "sweep/validate", "sweep/runner",
+        "sweep/study", "sweep/space", "sweep/yaml", "results_schema/rows", "results_schema/disk", "engine",
+        "engine/spec", "engine/base"}},
   };
   return kStoreys;
 }

@@ -562,5 +562,34 @@ TEST(StudyCluster, WhatIfsFollowTheKeysOfTheCluster) {
   EXPECT_EQ(bad(on_fabric(tree, 8, "hardware: {fabric.b.global_latency: [2 us]}\n")).size(), 1U);
 }
 
+// A path of the machine is one of `hardware:`, whether that is said or not.
+TEST(Study, OverridesReachTheMachine) {
+  const std::string named =
+      replaced(training(""), kSystem, "cluster: dgx-h100\nstack: megatron-core\ngpus: 8\n");
+  const auto with = [&](const std::string& setting) {
+    StudyOptions options;
+    options.overrides = {setting};
+    return parse_study(named, "s.yaml", {}, yaml::Catalog({test::source_dir()}), options);
+  };
+  for (const char* key :
+       {"stack.communication.tensor_overlap", "hardware.stack.communication.tensor_overlap"}) {
+    const auto study = with(std::string(key) + "=0");
+    ASSERT_TRUE(study.has_value()) << study.error().to_string();
+    EXPECT_EQ(study->systems[0].stack.communication.tensor_overlap, 0);
+  }
+  EXPECT_EQ(with("device.hbm.bandwidth=2 TB/s")->systems[0].device.hbm_peak().value(), 2e12);
+  EXPECT_EQ(with("device.hbm.bandwidth=[2 TB/s, 3 TB/s]")->systems.size(), 2U);
+  EXPECT_TRUE(reports(with("stack.communication.tensor_overlp=0").error(),
+                      "--set stack.communication.tensor_overlp=0",
+                      "did you mean \"stack.communication.tensor_overlap\"?"));
+  // A stack that the study has in full is changed in place.
+  StudyOptions options;
+  options.overrides = {"stack.communication.call=7 us"};
+  const auto whole = parse_study(training(""), "s.yaml", {}, yaml::Catalog(), options);
+  ASSERT_TRUE(whole.has_value()) << whole.error().to_string();
+  EXPECT_EQ(whole->systems[0].stack.communication.call.value(), 7e-6);
+  EXPECT_TRUE(whole->hardware.empty());
+}
+
 }  // namespace
 }  // namespace shardscape::sweep

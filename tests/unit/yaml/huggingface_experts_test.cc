@@ -159,7 +159,112 @@ TEST(HuggingFaceExperts, ProblemsNameTheConfigsKey) {
   text = kDeepSeekV3;
   text.replace(text.find("\"kv_lora_rank\": 512"), 19, "\"kv_lora_ranks\": 512");
   EXPECT_TRUE(refused_for(text, "kv_lora_rank", "missing"));
-  EXPECT_TRUE(refused_for(R"({"model_type": "dbrx"})", "model_type", "of a kind that is not modelled"));
+  EXPECT_TRUE(refused_for(R"({"model_type": "olmoe"})", "model_type", "of a kind that is not modelled"));
+}
+
+// Configs of families with keys of their own, as their checkpoints have them but for tokens, against the parameters that
+// the authors publish.
+TEST(HuggingFaceExperts, FamiliesWithKeysOfTheirOwn) {
+  const auto billions = [](const ModelSpec& m) { return m.parameters() / 1e9; };
+  const ModelSpec minimax =
+      experts_config(R"({"architectures": ["MiniMaxM2ForCausalLM"], "model_type": "minimax_m2",
+    "attention_dropout": 0.0, "attn_type_list": [1, 1], "head_dim": 128, "hidden_act": "silu", "hidden_size": 3072,
+    "intermediate_size": 1536, "max_position_embeddings": 196608, "mtp_transformer_layers": 1,
+    "num_attention_heads": 48, "num_experts_per_tok": 8, "num_hidden_layers": 62, "num_key_value_heads": 8,
+    "num_local_experts": 256, "num_mtp_modules": 3, "qk_norm_type": "per_layer", "rms_norm_eps": 1e-06,
+    "rope_theta": 5000000, "rotary_dim": 64, "scoring_func": "sigmoid", "shared_intermediate_size": 0,
+    "tie_word_embeddings": false, "use_mtp": true, "use_qk_norm": true, "use_routing_bias": true, "vocab_size": 200064,
+    "quantization_config": {"activation_scheme": "dynamic", "quant_method": "fp8", "weight_block_size": [128, 128]}})");
+  EXPECT_NEAR(billions(minimax), 230, 3);
+  EXPECT_NEAR(minimax.active_parameters() / 1e9, 10, 0.7);
+  EXPECT_EQ(minimax.rotary_fraction, 0.5);
+  EXPECT_EQ(minimax.moe->mtp_layers, 3);
+  const ModelSpec ernie =
+      experts_config(R"({"architectures": ["Ernie4_5_MoeForCausalLM"], "model_type": "ernie4_5_moe",
+    "hidden_act": "silu", "hidden_size": 2560, "intermediate_size": 12288, "moe_capacity": [64, 64, 64],
+    "moe_intermediate_size": 1536, "moe_k": 6, "moe_layer_interval": 1, "moe_layer_start_index": 1,
+    "moe_layer_end_index": 27, "moe_num_experts": 64, "moe_num_shared_experts": 2, "moe_use_aux_free": true,
+    "num_attention_heads": 20, "num_hidden_layers": 28, "num_key_value_heads": 4, "head_dim": 128,
+    "tie_word_embeddings": true, "use_bias": false, "use_rmsnorm": true, "vocab_size": 103424})");
+  EXPECT_NEAR(billions(ernie), 21, 1);
+  EXPECT_EQ(ernie.moe->first_dense_layers, 1);
+  const ModelSpec ling =
+      experts_config(R"({"architectures": ["BailingMoeV2ForCausalLM"], "model_type": "bailing_moe_v2",
+    "attention_dropout": 0.0, "embedding_dropout": 0.0, "first_k_dense_replace": 1, "head_dim": 128,
+    "hidden_act": "silu", "hidden_size": 2048, "intermediate_size": 5120, "moe_intermediate_size": 512,
+    "moe_router_enable_expert_bias": true, "moe_shared_expert_intermediate_size": 512, "n_group": 8,
+    "norm_topk_prob": true, "num_attention_heads": 16, "num_experts": 256, "num_experts_per_tok": 8,
+    "num_hidden_layers": 20, "num_key_value_heads": 4, "num_nextn_predict_layers": 0, "num_shared_experts": 1,
+    "output_dropout": 0.0, "partial_rotary_factor": 0.5, "routed_scaling_factor": 2.5, "score_function": "sigmoid",
+    "tie_word_embeddings": false, "topk_group": 4, "use_bias": false, "use_qk_norm": true, "use_qkv_bias": false,
+    "use_rmsnorm": true, "vocab_size": 157184})");
+  EXPECT_NEAR(billions(ling), 16, 0.7);
+  EXPECT_EQ(ling.moe->router, RouterKind::sigmoid);
+  EXPECT_TRUE(ling.moe->router_bias);
+  EXPECT_EQ(ling.moe->expert_groups, 8);
+  const ModelSpec dbrx = experts_config(R"({"architectures": ["DbrxForCausalLM"], "model_type": "dbrx",
+    "attn_config": {"clip_qkv": 8, "kv_n_heads": 8, "model_type": "", "rope_theta": 500000}, "d_model": 6144,
+    "emb_pdrop": 0.0, "ffn_config": {"ffn_hidden_size": 10752, "model_type": "", "moe_num_experts": 16, "moe_top_k": 4},
+    "max_seq_len": 32768, "n_heads": 48, "n_layers": 40, "resid_pdrop": 0.0, "tie_word_embeddings": false,
+    "vocab_size": 100352})");
+  EXPECT_NEAR(billions(dbrx), 132, 1);
+  EXPECT_NEAR(dbrx.active_parameters() / 1e9, 36, 1);
+  EXPECT_EQ(dbrx.kv_heads, 8);
+  EXPECT_TRUE(
+      refused_for(R"({"model_type": "dbrx", "d_model": 64, "n_heads": 4, "n_layers": 2, "vocab_size": 100,
+    "ffn_config": {"moe_num_experts": 4, "moe_top_k": 1}})",
+                  "ffn_config", "ffn_hidden_size is missing"));
+  const ModelSpec hunyuan =
+      experts_config(R"({"architectures": ["HunYuanMoEV1ForCausalLM"], "model_type": "hunyuan_v1_moe",
+    "attention_bias": false, "attention_head_dim": 128, "hidden_act": "silu", "hidden_size": 4096,
+    "intermediate_size": 3072, "moe_intermediate_size": [3072, 3072], "moe_topk": [8, 8], "mlp_bias": false,
+    "num_attention_heads": 32, "num_experts": 64, "num_hidden_layers": 32, "num_key_value_heads": 8,
+    "num_shared_expert": [1, 1], "tie_word_embeddings": true, "use_cla": false, "use_mixed_mlp_moe": true,
+    "use_qk_norm": true, "vocab_size": 128167})");
+  EXPECT_NEAR(billions(hunyuan), 80, 1);
+  EXPECT_NEAR(hunyuan.active_parameters() / 1e9, 13, 1);
+}
+
+TEST(HuggingFaceExperts, FirstLayersWithoutExperts) {
+  const std::string qwen = R"({"model_type": "qwen3_moe", "hidden_size": 64, "intermediate_size": 256,
+    "moe_intermediate_size": 32, "num_attention_heads": 4, "num_experts": 8, "num_experts_per_tok": 2,
+    "num_hidden_layers": 6, "num_key_value_heads": 2, "vocab_size": 100, "mlp_only_layers": )";
+  EXPECT_EQ(experts_config(qwen + "[]}").moe->first_dense_layers, 0);
+  const ModelSpec two = experts_config(qwen + "[0, 1]}");
+  EXPECT_EQ(two.moe->first_dense_layers, 2);
+  EXPECT_EQ(two.ffn_hidden, 256);
+  for (const char* list : {"[1]", "[0, 2]", "[1, 0]", "3", "[\"0\"]", "[0, 0]"})
+    EXPECT_TRUE(refused_for(qwen + list + "}", "mlp_only_layers", "only the first layers")) << list;
+}
+
+// Of a model that also sees the language model is read; a checkpoint's fp8 is the study's choice, integers are not.
+TEST(HuggingFaceExperts, LanguageModelsInsideOthers) {
+  const ModelSpec gemma =
+      experts_config(R"({"architectures": ["Gemma3ForConditionalGeneration"], "model_type": "gemma3",
+    "image_token_index": 262144, "mm_tokens_per_image": 256, "text_config": {"hidden_size": 2560,
+    "intermediate_size": 10240, "model_type": "gemma3_text", "num_hidden_layers": 34, "sliding_window": 1024},
+    "vision_config": {"hidden_size": 1152}})");
+  EXPECT_NEAR(gemma.parameters() / 1e9, 3.88, 0.02);
+  EXPECT_EQ(gemma.kv_heads, 4);
+  const ModelSpec llama =
+      experts_config(R"({"architectures": ["Llama4ForConditionalGeneration"], "model_type": "llama4",
+    "text_config": {"model_type": "llama4_text", "attention_bias": false, "attention_chunk_size": 8192,
+    "attn_scale": 0.1, "attn_temperature_tuning": 4, "floor_scale": 8192, "for_llm_compressor": false, "head_dim": 128,
+    "hidden_act": "silu", "hidden_size": 5120, "interleave_moe_layer_step": 1, "intermediate_size": 8192,
+    "intermediate_size_mlp": 16384, "num_attention_heads": 40, "num_experts_per_tok": 1, "num_hidden_layers": 48,
+    "num_key_value_heads": 8, "num_local_experts": 16, "use_qk_norm": true, "vocab_size": 202048},
+    "tie_word_embeddings": false, "vision_config": {}})");
+  EXPECT_NEAR(llama.parameters() / 1e9, 107.8, 0.5);
+  EXPECT_TRUE(refused_for(R"({"model_type": "mllama", "text_config": {"model_type": "mllama_text_model"}})",
+                          "model_type", "unsupported family"));
+  const std::string plain = R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 256,
+    "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 100, "quantization_config": )";
+  for (const char* format : {R"({"quant_method": "fp8"})", R"({"quant_method": "mxfp4"})",
+                             R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})",
+                             R"({"quant_method": "compressed-tensors", "format": "float-quantized"})"})
+    EXPECT_EQ(experts_config(plain + format + "}").layers, 2) << format;
+  for (const char* format : {R"({"quant_method": "gptq", "bits": 4})", R"({"quant_method": "awq"})", "7"})
+    EXPECT_TRUE(refused_for(plain + format + "}", "quantization_config", "before quantisation")) << format;
 }
 
 }  // namespace

@@ -120,6 +120,8 @@ TEST_F(LaunchTest, PlansThatAFrameworkCannotRunAreBadInput) {
   refused({"train.yaml", "--for", "vlm"}, "--for");
   refused({"train.yaml", "--point", "tp=4,pp=4,dp=4,mbs=7"}, "the global batch does not divide");
   refused({"train.yaml", "--gpus-per-node", "0"}, "--gpus-per-node");
+  refused({"train.yaml", "--gpus-per-node", "3"},
+          "gpus=64: Megatron-LM cannot run it: they make no whole nodes of 3");
   refused({}, "STUDY: missing");
   refused({"--options"}, "--options: say whose, with --for");
 }
@@ -163,6 +165,7 @@ TEST_F(LaunchTest, NamesAreQuoted) {
 layers: 8
 hidden: 1024
 heads: 16
+ffn_hidden: 4096
 vocabulary: 32000
 max_positions: 8192
 )");

@@ -1,0 +1,166 @@
+// shardscape new: writes a first study, from options or from answers on a terminal.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <functional>
+#include <iostream>
+
+#include "engine/base/safe_text.h"
+#include "engine/base/words.h"
+#include "results_schema/disk/output_file.h"
+#include "sweep/cli/command.h"
+#include "sweep/cli/terminal/format.h"
+#include "sweep/cli/terminal/usage.h"
+#include "sweep/study/load_study.h"
+#include "sweep/study/starter.h"
+#include "sweep/yaml/load.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kNewFooter =
+    R"(Examples:
+  shardscape new                                         asks, on a terminal
+  shardscape new --model llama3.1-70b --cluster dgx-h100 --gpus 64 --phase training
+  shardscape new --model Llama-3.1-8B/config.json --cluster dgx-h100 --gpus 8 --phase serving -o serve.yaml
+
+The study has a comment on every key, and is ready for 'check', 'sweep' and 'search'.)";
+
+/// A study of more points than this is better searched than swept: a sweep takes minutes.
+constexpr std::uint64_t kSweepable = 200'000;
+
+struct NewArguments {
+  std::string model, cluster, gpus, phase, stack;
+  fs::path output = "study.yaml";
+  bool force = false;
+};
+
+/// Takes each value from its option or, on a terminal, from an answer.
+class Answers {
+ public:
+  explicit Answers(yaml::Catalog catalog) : catalog_(std::move(catalog)) {}
+
+  /// `check` says what is wrong with a value, or nothing. A value that is missing and can't be asked for is a problem,
+  /// which says what is `due`.
+  void take(std::string& value, const char* option, const std::string& due,
+            const std::function<std::string(const std::string&)>& check) {
+    const bool ask = value.empty() && isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
+    std::string wrong = value.empty() ? "is missing; " + due : check(value);
+    while (ask && !wrong.empty() && problems_.empty()) {
+      std::cout << option + 2 << " (" << due << "): " << std::flush;
+      if (!std::getline(std::cin, value)) break;
+      value = std::string(trimmed(value));
+      wrong = value.empty() ? "is missing" : check(value);
+      if (!wrong.empty() && !value.empty()) std::cout << "  " << message_line(wrong) << '\n';
+    }
+    if (!wrong.empty()) problems_.add(fmt::format("{}: {}", option, wrong));
+  }
+  void finish() const { problems_.finish(); }
+  [[nodiscard]] const yaml::Catalog& catalog() const { return catalog_; }
+
+ private:
+  yaml::Catalog catalog_;
+  ProblemList problems_;
+};
+
+/// Loads a preset into `spec`; what is wrong, as lines of one message.
+template <class Spec>
+std::string load_into(std::optional<Spec>& spec, yaml::Loaded<Spec> loaded) {
+  if (loaded) return spec = *std::move(loaded), "";
+  std::string text;
+  for (const yaml::Diagnostic& problem : loaded.error().list())
+    text += (text.empty() ? "" : "; ") + yaml::to_string(problem);
+  return text;
+}
+
+/// What a study in `folder` calls a preset: its name, or for a file of the user's the path from there.
+std::string reference_from(const fs::path& folder, const std::string& name) {
+  std::error_code error;
+  if (!yaml::is_path(name) || !fs::exists(name, error)) return name;
+  const fs::path path = fs::proximate(name, folder, error);
+  const bool plain = path.string().find('/') == std::string::npos && path.extension() == "";
+  return (plain ? "./" : "") + path.string();
+}
+
+std::string gpus_problem(const std::string& text, const yaml::Cluster& cluster) {
+  const auto gpus = to_number<std::int64_t>(text);
+  if (!gpus || *gpus < 1 || *gpus > sweep::kMostGpus) return "'" + text + "' is no number of GPUs";
+  Problems problems;
+  (void)cluster.fabric.instantiate(*gpus, problems);
+  return problems.empty() ? "" : problems.list().front().message;
+}
+
+void print_next(const fs::path& file, const sweep::Study& study) {
+  const std::uint64_t points = study.design_space().size();
+  std::cout << fmt::format("{}: {} on {} x {}, {}, {}\n", printable(file.string()), study.model_name,
+                           format_count(study.gpus), study.systems.front().device.name,
+                           name_of(study.phase()), counted(points, "point"));
+  const std::string name = shell_line({file.string()}), out = shell_line({file.stem().string() + ".h5"});
+  const char* const run = points > kSweepable ? "search" : "sweep";
+  std::cout << "next\n  shardscape check " << name << "\n  shardscape " << run << ' ' << name << " -o " << out
+            << "\n  shardscape top " << out << (study.phase() == Phase::inference ? " --per concurrency" : "")
+            << '\n';
+}
+
+int run_new(const NewArguments& arguments, const CommonOptions& common) {
+  NewArguments given = arguments;
+  Answers answers(make_catalog(common));
+  std::optional<ModelSpec> model;
+  std::optional<yaml::Cluster> cluster;
+  std::optional<yaml::StackPreset> stack;
+  answers.take(
+      given.model, "--model", "a name of 'shardscape presets', or the path of a config.json or YAML",
+      [&](const std::string& name) { return load_into(model, yaml::load_model(answers.catalog(), name)); });
+  answers.take(given.cluster, "--cluster",
+               "a name of 'shardscape presets', such as dgx-h100, or the path of a YAML",
+               [&](const std::string& name) {
+                 return load_into(cluster, yaml::load_cluster(answers.catalog(), name));
+               });
+  if (cluster && !cluster->fabric.open() && given.gpus.empty())
+    given.gpus = std::to_string(cluster->fabric.fabric.size());
+  answers.take(given.gpus, "--gpus", "how many GPUs",
+               [&](const std::string& text) { return cluster ? gpus_problem(text, *cluster) : ""; });
+  answers.take(given.phase, "--phase", "training or serving", [](const std::string& text) {
+    return one_of({"training", "serving", "inference"})(text);
+  });
+  const Phase phase = given.phase == "training" ? Phase::training : Phase::inference;
+  if (given.stack.empty()) given.stack = phase == Phase::training ? "megatron-core" : "vllm";
+  answers.take(given.stack, "--stack", "", [&](const std::string& name) {
+    return load_into(stack, yaml::load_stack(answers.catalog(), name));
+  });
+  answers.finish();
+  const results::OutputPath output(given.output, given.force);
+  const fs::path folder = fs::absolute(output.folder());
+  const std::string text =
+      sweep::starter_text({*model, *cluster, to_number<std::int64_t>(given.gpus).value(), phase,
+                           reference_from(folder, given.model), reference_from(folder, given.cluster),
+                           reference_from(folder, given.stack)});
+  const auto study = sweep::parse_study(text, given.output.string(), folder, answers.catalog());
+  if (!study) throw BadInput(study.error());
+  results::write_output(output, text);
+  print_next(given.output, *study);
+  return kDone;
+}
+
+}  // namespace
+
+void add_new_command(const Program& program) {
+  const auto [command, arguments] =
+      program.add("new", "Write a first study, with a comment on every key", kNewFooter, run_new);
+  add_value(*command, "--model", arguments->model, "MODEL",
+            "A preset, a Hugging Face config.json, or a YAML");
+  add_value(*command, "--cluster", arguments->cluster, "CLUSTER", "A preset, or a YAML");
+  add_value(*command, "--gpus", arguments->gpus, "N",
+            "How many GPUs; not needed where the cluster has its size");
+  add_value(*command, "--phase", arguments->phase, "PHASE", "training or serving");
+  add_value(*command, "--stack", arguments->stack, "STACK",
+            "The software; default: megatron-core, or vllm to serve");
+  add_value(*command, "-o,--output", arguments->output, "STUDY.yaml",
+            "Where the study goes; default: study.yaml");
+  add_force(*command, arguments->force);
+}
+
+}  // namespace shardscape::cli

@@ -1,0 +1,200 @@
+// Chooses the values of each axis from the shapes of the model and of the machine, and writes them with their comments.
+#include "sweep/study/starter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "engine/base/joined.h"
+#include "engine/spec/precision_policy.h"
+#include "sweep/yaml/node.h"
+
+namespace shardscape::sweep {
+
+namespace {
+
+using Values = std::vector<std::int64_t>;
+
+/// Powers of two up to `most` for which `good` holds; 1 at least.
+Values powers_of_two(std::int64_t most, const std::function<bool(std::int64_t)>& good) {
+  Values values = {1};
+  for (std::int64_t value = 2; value <= most; value *= 2)
+    if (good(value)) values.push_back(value);
+  return values;
+}
+
+std::string text_of(const Values& values) {
+  if (values.size() == 1) return std::to_string(values.front());
+  return fmt::format("[{}]", joined(values, ", ", [](std::int64_t value) { return std::to_string(value); }));
+}
+
+class StarterWriter {
+ public:
+  explicit StarterWriter(const Starter& starter) : starter_(starter), model_(starter.model) {}
+
+  std::string write() {
+    note("", "Lines that begin with # are comments; a key may have one value or a list, which is an axis.");
+    reference("model", starter_.model_reference, "of `shardscape presets`; or a path");
+    reference("cluster", starter_.cluster_reference, "of `shardscape presets`; or a path");
+    key("", "gpus", std::to_string(starter_.gpus), "all of them; a list compares numbers of GPUs");
+    reference("stack", starter_.stack_reference,
+              training() ? "the software: megatron-core, fsdp, torchtitan, ..."
+                         : "the software: vllm, sglang, trtllm, ...");
+    text_ += "workload:\n";
+    key("  ", "phase", std::string(name_of(starter_.phase)), "");
+    training() ? write_training() : write_serving();
+    return std::move(text_);
+  }
+
+ private:
+  [[nodiscard]] bool training() const { return starter_.phase == Phase::training; }
+  void note(const std::string& indent, const std::string& comment) {
+    text_ += indent + "# " + comment + '\n';
+  }
+  void key(const std::string& indent, const std::string& name, const std::string& value,
+           const std::string& comment) {
+    constexpr std::size_t kComments = 44;  // column
+    std::string line = fmt::format("{}{}: {}", indent, name, value);
+    if (!comment.empty()) line = fmt::format("{:<{}} # {}", line, kComments - 1, comment);
+    text_ += line + '\n';
+  }
+  void reference(const std::string& name, const std::string& value, const std::string& comment) {
+    std::string text = yaml::emit(yaml::Node::scalar(value));
+    std::erase(text, '\n');
+    key("", name, text, comment);
+  }
+
+  void precision(PolicyName chosen) {
+    std::vector<std::string_view> others;
+    for (const PolicyName name : {PolicyName::bf16, PolicyName::fp16, PolicyName::fp8, PolicyName::fp4})
+      if (name != chosen && multiplies(name)) others.push_back(name_of(name));
+    const std::string comment = others.empty() ? "" : fmt::format("or {}", fmt::join(others, ", "));
+    key("  ", "precision", std::string(name_of(chosen)), comment);
+  }
+  [[nodiscard]] bool multiplies(PolicyName name) const {
+    return starter_.cluster.device.tensor_peak(format_of(name)).value() > 0;
+  }
+  [[nodiscard]] PolicyName widest() const {
+    return multiplies(PolicyName::bf16) || !multiplies(PolicyName::fp16) ? PolicyName::bf16
+                                                                         : PolicyName::fp16;
+  }
+
+  /// GPUs of the innermost scale-up dimensions, a node.
+  [[nodiscard]] std::int64_t node() const {
+    Problems problems;
+    const FabricSpec fabric = starter_.cluster.fabric.instantiate(starter_.gpus, problems);
+    std::int64_t gpus = 1;
+    for (const DimensionSpec& dimension : fabric.dimensions) {
+      if (dimension.scope != LinkScope::scale_up) break;
+      gpus *= dimension.size();
+    }
+    return gpus;
+  }
+  [[nodiscard]] bool divides_gpus(std::int64_t degree) const { return starter_.gpus % degree == 0; }
+
+  [[nodiscard]] Values tensor() const {
+    constexpr std::int64_t kMost = 16;
+    return powers_of_two(std::min(node(), kMost),
+                         [&](std::int64_t n) { return divides_gpus(n) && model_.heads % n == 0; });
+  }
+  [[nodiscard]] Values stages() const {
+    constexpr std::int64_t kMost = 16, kMostServing = 4;
+    // Stacks that train count embedding and loss as layers, or deal those of mixtures unevenly.
+    const bool ends = training();
+    const auto good = [&](std::int64_t n) {
+      return divides_gpus(n) && n <= model_.layers &&
+             (model_.layers % n == 0 || (ends && ((model_.layers + 2) % n == 0 || model_.moe)));
+    };
+    const std::int64_t nodes = std::max<std::int64_t>(2, starter_.gpus / node());
+    return powers_of_two(ends ? kMost : std::min(kMostServing, nodes), good);
+  }
+  /// Powers of two, and the largest number that divides both experts and GPUs.
+  [[nodiscard]] Values experts() const {
+    constexpr std::int64_t kMost = 64;
+    if (!model_.moe || starter_.gpus == 1) return {1};
+    const auto good = [&](std::int64_t n) { return divides_gpus(n) && model_.moe->experts % n == 0; };
+    const std::int64_t most = std::min(starter_.gpus, kMost);
+    Values ranks = powers_of_two(most, [&](std::int64_t n) { return n > 2 && good(n); });
+    for (std::int64_t n = most; n > ranks.back(); --n)
+      if (good(n)) ranks.push_back(n);
+    return ranks;
+  }
+  void write_degrees() {
+    note("", "Every combination of these values is a point. More axes: sweep/study/README.md");
+    text_ += "space:\n";
+    key("  ", "tensor_parallel", text_of(tensor()), "each layer over so many GPUs of a node");
+    if (training() && tensor().size() > 1)
+      key("  ", "sequence_parallel", "true", "norms split over them, too; [false, true] compares");
+    if (training()) key("  ", "context_parallel", "1", "[1, 2, 4] for long sequences");
+    key("  ", "pipeline_parallel", text_of(stages()), "the layers over so many stages");
+    key("  ", "data_parallel", "fill", "replicas: what the other degrees leave of the GPUs");
+    if (experts().size() > 1)
+      key("  ", "expert_parallel", text_of(experts()), "experts over so many ranks of the other axes");
+  }
+
+  /// A batch of which every number of replicas has a whole share, and large machines have enough.
+  [[nodiscard]] std::int64_t batch() const {
+    constexpr std::int64_t kLeast = 256, kEnough = 2048;
+    std::int64_t samples = starter_.gpus;
+    while (samples % 2 == 0) samples /= 2;
+    while (samples < std::clamp(starter_.gpus, kLeast, kEnough)) samples *= 2;
+    return samples;
+  }
+
+  void write_training() {
+    constexpr std::int64_t kTokens = 4096;
+    const bool learned = model_.max_positions > 0;
+    key("  ", "sequence_length", std::to_string(learned ? std::min(kTokens, model_.max_positions) : kTokens),
+        "tokens of a sample");
+    key("  ", "global_batch", std::to_string(batch()), "samples of a step, on all GPUs together");
+    precision(widest());
+    write_degrees();
+    if (starter_.gpus > 1)
+      key("  ", "zero_stage", "[1, 3]", "sharded: 1 optimizer, 2 and gradients, 3 and weights");
+    key("  ", "recompute", "[none, selective, full]", "activations computed again, for memory");
+    key("  ", "microbatch_size", "[1, 2, 4]", "samples that a stage works on at once");
+    if (stages().size() > 1) {
+      key("  ", "schedule", "[1f1b, interleaved]", "also gpipe, zero_bubble, dualpipe");
+      key("  ", "virtual_stages", "[2, 4]", "parts of the model per stage, interleaved");
+    }
+    key("", "objectives", "[step_time_s, memory_peak_bytes]", "the first ranks; their Pareto front is kept");
+    note("", "constraints: [\"memory <= 70 GB\", \"tp * pp <= 32\"]");
+    note("", "hardware: {device.hbm.bandwidth: [3 TB/s, 5 TB/s]}      # what-ifs: any number of the machine");
+  }
+
+  void write_serving() {
+    const std::int64_t most = model_.max_positions > 0 ? model_.max_positions : 4096;
+    const std::int64_t answer = std::clamp<std::int64_t>(most / 2, 1, 256);
+    key("  ", "prompt_tokens", std::to_string(std::clamp<std::int64_t>(most - answer, 1, 2048)),
+        "of each request");
+    key("  ", "output_tokens", std::to_string(answer), "of each answer");
+    const std::int64_t n = starter_.gpus;
+    key("  ", "concurrency", text_of({n, 8 * n, 32 * n}), "requests in flight, on all GPUs together");
+    note("  ", "request_rate: [2 /s, 8 /s]            # in its place: requests come at a rate");
+    // The GPUs that the weights of a replica may lie on.
+    const std::int64_t group = std::max(tensor().back() * stages().back(), experts().back());
+    const double memory =
+        starter_.cluster.device.memory_capacity().value() * static_cast<double>(std::min(group, n));
+    const bool full = 2 * model_.parameters() > 0.8 * memory;
+    precision(full && multiplies(PolicyName::fp8) ? PolicyName::fp8 : widest());
+    write_degrees();
+    if (n > 1)
+      note("  ",
+           fmt::format("prefill_gpus: [0, {}]                  # of them, for a pool that only reads prompts",
+                       n / 2));
+    key("", "objectives", "[tokens_per_s_per_gpu, itl_s]", "the first ranks; also ttft_s, e2e_s");
+    note("", "promises: {ttft_p95: 2 s, tpot_p95: 40 ms}    # with request_rate; see `shardscape capacity`");
+  }
+
+  const Starter& starter_;
+  const ModelSpec& model_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string starter_text(const Starter& starter) { return StarterWriter(starter).write(); }
+
+}  // namespace shardscape::sweep

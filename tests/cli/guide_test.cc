@@ -1,0 +1,135 @@
+// Do help, manual pages and completion say the same as the program, in lines that fit, and do documents name every option?
+#include <algorithm>
+#include <cstdlib>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "engine/base/safe_text.h"
+#include "tests/cli/program_under_test.h"
+
+namespace shardscape::cli {
+namespace {
+
+class GuideTest : public ProgramTest {
+ protected:
+  std::vector<std::string> commands() {
+    std::vector<std::string> names;
+    std::istringstream lines(run({"--help"}).out);
+    bool listed = false;
+    static const std::regex kCommand("  ([a-z]+) +[A-Z].*");
+    std::smatch match;
+    for (std::string line; std::getline(lines, line);) {
+      if (line == "Subcommands:") listed = true;
+      if (listed && line.empty()) break;
+      if (listed && std::regex_match(line, match, kCommand)) names.push_back(match[1]);
+    }
+    EXPECT_GT(names.size(), 20U);
+    return names;
+  }
+  /// What bash completes behind these words.
+  std::string completed(const std::string& words) {
+    write("complete.sh",
+          "source <(\"$1\" completion bash)\ncomplete -p shardscape >&2 || exit 1\nCOMP_WORDS=(shardscape " +
+              words +
+              ")\nCOMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n_shardscape\nprintf '%s\\n' \"${COMPREPLY[@]}\"\n");
+    const Finished finished = start_words({"bash", "complete.sh", test::program()}).wait();
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    EXPECT_TRUE(contains(finished.err, "-F _shardscape shardscape")) << finished.err;
+    return "\n" + finished.out;
+  }
+};
+
+std::set<std::string> options_in(const std::string& help) {
+  static const std::regex kOption("(?:^|\n)  (?:-[a-z],)?(--[a-z-]+)");
+  std::set<std::string> options;
+  for (std::sregex_iterator at(help.begin(), help.end(), kOption), end; at != end; ++at)
+    options.insert((*at)[1]);
+  return options;
+}
+
+TEST_F(GuideTest, HelpFitsAndEveryOptionIsDocumented) {
+  std::string documents;
+  for (const auto& entry : fs::recursive_directory_iterator(test::source_dir() + "/sweep"))
+    if (entry.path().extension() == ".md") documents += read_file(entry.path());
+  for (const char* file : {"/engine/network/README.md", "/results_schema/README.md",
+                           "/results_schema/report/README.md", "/hw_presets/README.md"})
+    documents += read_file(test::source_dir() + file);
+  for (const std::string& command : commands()) {
+    const std::string help = run({command, "--help"}).out;
+    EXPECT_TRUE(contains(help, "Examples:\n")) << command;
+    std::istringstream lines(help);
+    for (std::string line; std::getline(lines, line);)
+      EXPECT_LE(character_count(line), 100U) << command << ": " << line;
+    EXPECT_TRUE(contains(documents, "`" + command)) << command;
+    for (const std::string& option : options_in(help)) {
+      static const std::set<std::string> kEverywhere = {"--help", "--presets", "--quiet"};
+      EXPECT_TRUE(kEverywhere.contains(option) || contains(documents, option)) << command << ' ' << option;
+    }
+  }
+}
+
+TEST_F(GuideTest, HelpOfTopics) {
+  EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
+  EXPECT_EQ(run({"help", "sweep"}).out, run({"sweep", "--help"}).out);
+  EXPECT_TRUE(contains(run({"help", "study"}).out, "# Studies"));
+  const std::string faults = run({"help", "faults"}).out;
+  EXPECT_TRUE(faults.starts_with("## Faults\n")) << faults.substr(0, 200);
+  EXPECT_FALSE(contains(faults, "## Inference"));
+  const Finished unknown = run({"help", "studdy"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_TRUE(contains(unknown.err, "TOPIC: nothing is called 'studdy' (did you mean 'study'?); topics: "))
+      << unknown.err;
+}
+
+TEST_F(GuideTest, ManualPages) {
+  const std::string all = run({"man"}).out, one = run({"man", "top"}).out;
+  EXPECT_TRUE(all.starts_with(".TH SHARDSCAPE 1 "));
+  EXPECT_TRUE(one.starts_with(".TH SHARDSCAPE\\-TOP 1 ")) << one.substr(0, 80);
+  for (const std::string& command : commands()) {
+    std::string heading = command;
+    std::ranges::transform(heading, heading.begin(), [](unsigned char c) { return std::toupper(c); });
+    EXPECT_TRUE(contains(all, "\n.SH " + heading + "\n")) << command;
+  }
+  for (const std::string& option : options_in(run({"top", "--help"}).out)) {
+    const std::string written = std::regex_replace(option, std::regex("-"), "\\-");
+    EXPECT_TRUE(contains(one, written)) << option;
+  }
+  // Only requests that the page means begin with a dot.
+  std::istringstream lines(all);
+  static const std::regex kRequest("\\.(TH|SH|PP|TP|B|nf|fi)( .*)?");
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_TRUE((!line.starts_with('.') && !line.starts_with('\'')) || std::regex_match(line, kRequest))
+        << line;
+  write("page.1", one);
+  if (start_words({"sh", "-c", "command -v man"}).wait().code != 0) return;
+  const Finished shown = start_words({"man", "-l", "-Tascii", "page.1"}).wait();
+  EXPECT_TRUE(shown.code == 0 && contains(shown.out, "COLUMN")) << shown.err;
+  EXPECT_EQ(run({"man", "tpo"}).code, 2);
+}
+
+TEST_F(GuideTest, CompletionIsThatOfTheOptions) {
+  EXPECT_TRUE(contains(completed("swe"), "\nsweep\n"));
+  EXPECT_EQ(completed("top --bre"), "\n--breakdown\n");
+  EXPECT_EQ(completed("top x.h5 --format y"), "\nyaml\n");
+  EXPECT_EQ(completed("new --cluster dgx-h1"), "\ndgx-h100\n");
+  EXPECT_TRUE(contains(completed("help s"), "\nsweep\n"));
+  write("mine.yaml", "");
+  EXPECT_EQ(completed("check mi"), "\nmine.yaml\n");
+  for (const std::string& command : commands()) {
+    const std::set<std::string> options = options_in(run({command, "--help"}).out);
+    const std::string offered = completed(command + " --");
+    for (const std::string& option : options)
+      EXPECT_TRUE(contains(offered, "\n" + option + "\n")) << command << option;
+  }
+  const std::string fish = run({"completion", "fish"}).out, zsh = run({"completion", "zsh"}).out;
+  EXPECT_TRUE(contains(fish, "complete -c shardscape -n '__fish_seen_subcommand_from top' -l breakdown"))
+      << fish;
+  EXPECT_TRUE(zsh.starts_with("#compdef shardscape\n"));
+  EXPECT_TRUE(contains(zsh, "'--breakdown:"));
+  EXPECT_EQ(run({"completion", "csh"}).code, 2);
+  EXPECT_EQ(start_words({"bash", "-c", "bash -n <(\"$0\" completion bash)", test::program()}).wait().code, 0);
+}
+
+}  // namespace
+}  // namespace shardscape::cli

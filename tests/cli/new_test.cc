@@ -1,0 +1,128 @@
+// Does `new` write a study that the other commands take as it stands, and say what it lacks?
+#include <pty.h>
+
+#include <cstdlib>
+
+#include "tests/cli/program_under_test.h"
+
+namespace shardscape::cli {
+namespace {
+
+class NewTest : public ProgramTest {
+ protected:
+  Finished write_study(const std::string& model, const std::string& cluster, const std::string& gpus,
+                       const std::string& phase, const std::string& file = "study.yaml") {
+    return run({"new", "--model", model, "--cluster", cluster, "--gpus", gpus, "--phase", phase, "-o", file});
+  }
+
+  /// What the program says on a terminal where a user types these answers.
+  std::string dialogue(const std::string& answers) {
+    std::string program = test::program(), word = "new";
+    char* const argv[] = {program.data(), word.data(), nullptr};
+    const std::string folder = work().string();
+    int terminal = -1;
+    const pid_t pid = forkpty(&terminal, nullptr, nullptr, nullptr);
+    if (pid == 0) {
+      if (chdir(folder.c_str()) != 0) _exit(125);
+      execv(argv[0], argv);
+      _exit(126);
+    }
+    EXPECT_EQ(::write(terminal, answers.data(), answers.size()), static_cast<ssize_t>(answers.size()));
+    std::string text;
+    char buffer[4096];
+    for (ssize_t got = 0; (got = read(terminal, buffer, sizeof buffer)) > 0;)
+      text.append(buffer, static_cast<std::size_t>(got));
+    int status = 0;
+    waitpid(pid, &status, 0);
+    close(terminal);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << text;
+    return text;
+  }
+};
+
+TEST_F(NewTest, FirstHour) {
+  const Finished written = write_study("llama3.1-8b", "dgx-h100", "16", "training");
+  ASSERT_EQ(written.code, 0) << written.err;
+  EXPECT_TRUE(contains(written.out, "study.yaml: llama3.1-8b on 16 x h100-sxm-80gb, training, "))
+      << written.out;
+  for (const char* command : {"shardscape check study.yaml\n", "shardscape sweep study.yaml -o study.h5\n",
+                              "shardscape top study.h5\n"})
+    EXPECT_TRUE(contains(written.out, command)) << written.out;
+  EXPECT_TRUE(contains(run({"check", "study.yaml"}).out, "  ok "));
+  EXPECT_EQ(run({"sweep", "study.yaml", "-o", "study.h5", "--progress", "none"}).code, 0);
+  EXPECT_TRUE(contains(run({"top", "study.h5", "-n", "1"}).out, "best by step_time_s"));
+  EXPECT_EQ(run({"search", "study.yaml", "-n", "1", "--progress", "none"}).code, 0);
+}
+
+// Of small machines and large models some have no plan that fits; check says so, and why.
+TEST_F(NewTest, StudiesHaveFeasiblePointsOrSayWhyNot) {
+  struct Case {
+    const char *model, *cluster, *gpus, *phase;
+    bool fits;
+  };
+  for (const Case& one : {Case{"deepseek-v3", "dgx-h200", "16", "serving", true},
+                          Case{"gpt-oss-120b", "dgx-b200", "8", "serving", true},
+                          Case{"mixtral-8x7b", "dgx-h100", "64", "training", true},
+                          Case{"opt-1.3b", "dgx-1v", "8", "training", true},
+                          Case{"llama3.1-405b", "gb200-nvl72", "1152", "training", true},
+                          Case{"kimi-k2", "dgx-h100", "1", "serving", false},
+                          Case{"llama3.1-405b", "dgx-a100", "8", "training", false}}) {
+    SCOPED_TRACE(one.model);
+    fs::remove(work() / "study.yaml");
+    const Finished written = write_study(one.model, one.cluster, one.gpus, one.phase);
+    ASSERT_EQ(written.code, 0) << written.err;
+    const Finished check = run({"check", "study.yaml"});
+    EXPECT_EQ(check.code, 0) << check.err;
+    EXPECT_EQ(contains(check.out, "\n  ok "), one.fits) << check.out;
+    EXPECT_TRUE(one.fits || contains(check.out, "needs more memory")) << check.out;
+  }
+}
+
+TEST_F(NewTest, SaysWhatIsMissingOrWrong) {
+  const Finished nothing = run({"new"});
+  EXPECT_EQ(nothing.code, 2);
+  for (const char* option : {"--model: is missing; ", "--cluster: is missing; ", "--gpus: is missing; ",
+                             "--phase: is missing; training or serving"})
+    EXPECT_TRUE(contains(nothing.err, option)) << nothing.err;
+  const Finished wrong =
+      run({"new", "--model", "llama3.1-70", "--cluster", "dgx-h100", "--gpus", "12", "--phase", "trainin"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_TRUE(contains(wrong.err, "--model: ") && contains(wrong.err, "llama3.1-70b")) << wrong.err;
+  EXPECT_TRUE(contains(wrong.err, "--gpus: ")) << wrong.err;
+  EXPECT_TRUE(contains(wrong.err, "--phase: 'trainin' is not one of training")) << wrong.err;
+  for (const char* gpus : {"0", "-8", "x", "8.5", "99999999999999999999", "4000000000"})
+    EXPECT_EQ(write_study("llama3.1-8b", "dgx-h100", gpus, "training").code, 2) << gpus;
+  EXPECT_TRUE(left_behind().empty());
+}
+
+TEST_F(NewTest, ReplacesNothingUnasked) {
+  write("study.yaml", "mine");
+  EXPECT_EQ(write_study("llama3.1-8b", "dgx-h100", "8", "serving").code, 2);
+  EXPECT_EQ(read_file(work() / "study.yaml"), "mine");
+}
+
+// A file of the user's is named by its path from the study, wherever that is.
+TEST_F(NewTest, OwnFilesAreNamedFromTheStudy) {
+  fs::create_directories(work() / "configs");
+  fs::create_directories(work() / "studies");
+  write(
+      "configs/config.json",
+      R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 1024, "vocab_size": 32000,
+            "intermediate_size": 4096, "num_hidden_layers": 8, "num_attention_heads": 8})");
+  const Finished written =
+      write_study("configs/config.json", "dgx-h100", "8", "serving", "studies/mine.yaml");
+  ASSERT_EQ(written.code, 0) << written.err;
+  EXPECT_TRUE(contains(read_file(work() / "studies/mine.yaml"), "model: ../configs/config.json"));
+  EXPECT_EQ(run({"check", "studies/mine.yaml"}).code, 0);
+}
+
+TEST_F(NewTest, AsksOnATerminal) {
+  const std::string text = dialogue("llama3.1-8\nllama3.1-8b\ndgx-h100\n12\n16\nserving\n");
+  EXPECT_TRUE(contains(text, "model (a name of 'shardscape presets'")) << text;
+  EXPECT_TRUE(contains(text, "unknown model")) << text;  // the misspelt one is asked for again
+  EXPECT_TRUE(contains(text, "study.yaml: llama3.1-8b on 16 x h100-sxm-80gb, inference")) << text;
+  EXPECT_TRUE(contains(read_file(work() / "study.yaml"), "gpus: 16"));
+}
+
+}  // namespace
+}  // namespace shardscape::cli
