@@ -260,7 +260,7 @@ TEST_F(ExplorerBrowserTest, WorthIsTheDifferenceOfTwoPredictions) {
   const json& row = found.at("row");
   const double value = found.at("value"), time = found.at("time");
   for (const auto& [name, factor] : {std::pair("more_s", 1.05), std::pair("less_s", 0.95)}) {
-    char text[64];
+    char text[128];
     std::snprintf(text, sizeof text, "hardware.device.hbm.bandwidth_per_stack=%.17g B/s", value * factor);
     EXPECT_EQ(difference(row.at(name), simulated({text}, "")->at("step_time_s")), "") << name;
   }
