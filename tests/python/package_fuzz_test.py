@@ -106,7 +106,7 @@ class FuzzTest(unittest.TestCase):
             def call(f, study=study):
                 result = study.simulate(**f.keywords(AXES))
                 result.row(), repr(result)
-            self.attempt(call, 500)
+            self.attempt(call, 250)
 
     def test_changed_studies(self):
         def mutated(f):
@@ -155,9 +155,9 @@ class FuzzTest(unittest.TestCase):
     def test_results(self):
         points = self.points
         self.attempt(lambda f: ss.top(f.random.choice([points, "points.h5", f.value()]), *f.values(1),
-                                      **f.keywords(["by", "larger", "where"])), 40)
-        self.attempt(lambda f: ss.load(*f.values(2)), 20)
-        self.attempt(lambda f: ss.best("points.h5", *f.values(2)), 16)
+                                      **f.keywords(["by", "larger", "where"])), 16)
+        self.attempt(lambda f: ss.load(*f.values(2)), 10)
+        self.attempt(lambda f: ss.best("points.h5", *f.values(2)), 8)
         self.attempt(lambda f: getattr(self.small.simulate(), f.random.choice(["_x", "y", "mfu", "\ud800", "__len__"])), 50)
         for name in ("breakdown", "front", "schedule", "cdf", "ttft_throughput"):
             def draw(f, name=name):
@@ -165,7 +165,7 @@ class FuzzTest(unittest.TestCase):
                     getattr(plots, name)(f.random.choice([points, f.value()]), *f.values(2))
                 finally:
                     matplotlib.pyplot.close("all")
-            self.attempt(draw, 15)
+            self.attempt(draw, 8)
 
     def test_native(self):
         """The module below the package, whose arguments nothing has looked at."""
