@@ -31,6 +31,14 @@ struct CheckFailed {
   std::string what;
 };
 
+/// Forbids Python to make objects of a class that hold nothing, as its `__new__` would: their methods would read what is
+/// not there.
+inline void never_empty(py::object type) {
+  type.attr("__new__") = py::cpp_function([](const py::args&, const py::kwargs&) -> py::object {
+    throw py::type_error("objects of this class are made by the package alone");
+  });
+}
+
 /// Calls `work` without the interpreter's lock.
 template <class Work>
 auto unlocked(const Work& work) {

@@ -82,8 +82,9 @@ py::dict Result::row() const {
 std::string Result::plan() const { return sweep::to_point_text(point_.plan, inputs_->study().phase()); }
 
 void add_result(py::module_& module) {
-  py::class_<Result>(module, "Result", "One simulated point; its columns are attributes.")
-      .def("get", &Result::get, py::arg("name"), "The value of a column.")
+  py::class_<Result> result_class(module, "Result", "One simulated point.");
+  never_empty(result_class);
+  result_class.def("get", &Result::get, py::arg("name"), "The value of a column.")
       .def("names", &Result::names, "The names of the columns.")
       .def("units", &Result::units, "The unit of each column.")
       .def("row", &Result::row, "All columns.")

@@ -187,12 +187,9 @@ std::vector<std::filesystem::path> paths(const std::vector<std::string>& texts) 
 }  // namespace
 
 void add_study(py::module_& module) {
-  py::class_<Inputs, std::shared_ptr<Inputs>>(module, "Inputs", "A study that was read.")
-      .def(py::init([](const std::string& text, const std::string& file,
-                       const std::vector<std::string>& overrides, const std::vector<std::string>& presets) {
-             return make({file, text, overrides}, paths(presets));
-           }),
-           py::arg("text"), py::arg("file"), py::arg("overrides"), py::arg("presets"))
+  py::class_<Inputs, std::shared_ptr<Inputs>> inputs_class(module, "Inputs", "A study that was read.");
+  never_empty(inputs_class);
+  inputs_class
       // The axes are one argument: of names that are no UTF-8, pybind11 would end the interpreter.
       .def("simulate", &simulate, py::arg("mode"), py::arg("faults"), py::arg("axes"))
       .def_property_readonly("title", [](const Inputs& inputs) { return inputs.study().title; })
@@ -218,6 +215,13 @@ void add_study(py::module_& module) {
         counts["points"] = space.size();
         return counts;
       });
+  module.def(
+      "read_study",
+      [](const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
+         const std::vector<std::string>& presets) {
+        return make({file, text, overrides}, paths(presets));
+      },
+      py::arg("text"), py::arg("file"), py::arg("overrides"), py::arg("presets"));
   module.def("plan_columns", [] {  // those of a table of plans that may be blank, but not be missing
     std::vector<std::string> names;
     for (const validate::Column& column : validate::columns_of(validate::TableKind::plans))

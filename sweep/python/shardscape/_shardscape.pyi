@@ -4,9 +4,6 @@ from typing import Any
 version: str
 
 class Inputs:
-    def __init__(
-        self, text: str | bytes, file: str | bytes, overrides: Sequence[str], presets: Sequence[str | bytes]
-    ) -> None: ...
     def simulate(self, mode: str | None, faults: Sequence[str], axes: dict[str, Any]) -> Result: ...
     @property
     def title(self) -> str: ...
@@ -44,6 +41,9 @@ class Result:
     @property
     def study(self) -> Inputs: ...
 
+def read_study(
+    text: str | bytes, file: str | bytes, overrides: Sequence[str], presets: Sequence[str | bytes]
+) -> Inputs: ...
 def run(
     words: Sequence[str | bytes],
     study: Inputs | None = ...,
