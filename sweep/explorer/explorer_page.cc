@@ -96,6 +96,7 @@ std::string explorer_page(const ExplorerInput& input, const BrowserEngine& engin
       {"engine", {{"script", engine.script}, {"wasm", base64_of_gzip(engine.wasm)}}},
       {"load", {{"ask", "load"}, {"files", std::move(files)}, {"study", kStudy}, {"shown", kShown}}},
       {"study_path", input.path},
+      {"set", input.set},
       {"program", {{"version", input.version}, {"commit", input.commit}}}};
   const std::string title = report::escape_html(input.study.title);
   const std::string json = report::without_tags(json_text(data));

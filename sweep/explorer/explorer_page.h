@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "sweep/study/study.h"
 #include "sweep/yaml/catalog.h"
@@ -19,8 +20,9 @@ struct BrowserEngine {
 struct ExplorerInput {
   const sweep::Study& study;
   const yaml::Catalog& presets;
-  std::string shown;  ///< the study as its user wrote it, with the changes of the command line
-  std::string path;   ///< of the study, for commands
+  std::string shown;             ///< the study as its user wrote it, with the changes of the command line
+  std::string path;              ///< of the study, for commands
+  std::vector<std::string> set;  ///< the changes of the command line, for commands
   std::string_view version, commit;
 };
 

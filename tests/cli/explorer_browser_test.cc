@@ -73,6 +73,7 @@ class ExplorerBrowserTest : public ProgramTest {
   std::optional<json> simulated(const json& set, const std::string& point, bool operators = false,
                                 const std::string& study = "study.yaml") {
     std::vector<std::string> words = {"simulate", study, "--json"};
+    for (const std::string& change : set_before_) words.insert(words.end(), {"--set", change});
     for (const json& change : set) words.insert(words.end(), {"--set", change.get<std::string>()});
     if (!point.empty()) words.insert(words.end(), {"--point", point});
     if (operators) words.emplace_back("--explain");
@@ -135,6 +136,7 @@ class ExplorerBrowserTest : public ProgramTest {
     return both;
   }
   std::optional<test::LiveBrowser> browser_;
+  std::vector<std::string> set_before_;  ///< changes that the page was made with
 };
 
 TEST_F(ExplorerBrowserTest, FiftySettingsAreThoseOfTheProgram) {
@@ -152,6 +154,8 @@ TEST_F(ExplorerBrowserTest, FiftySettingsAreThoseOfTheProgram) {
 }
 
 TEST_F(ExplorerBrowserTest, InputsMoveThePageAndALinkRestoresIt) {
+  set_before_ = {"workload.global_batch=64"};
+  ASSERT_EQ(run({"explore", "study.yaml", "--set", set_before_[0], "-o", "page.html", "--force"}).code, 0);
   test::LiveBrowser& page = open_page();
   const json before = page.in_page("return shown.prediction;");
   EXPECT_EQ(difference(before, *simulated(json::array(), "")), "");
@@ -296,7 +300,7 @@ TEST_F(ExplorerBrowserTest, EveryoneCanUseThePage) {
     for (const bool problem : {false, true}) {
       if (problem) page.in_page(type("field-hardware.device.sm.clock", "fast"));
       ASSERT_TRUE(page.holds(problem ? "!byId('problem-box').hidden" : "byId('problem-box').hidden"));
-      for (const int width : {400, 1280}) {
+      for (const int width : dark ? std::vector{1280} : std::vector{400, 1280}) {
         page.set_width(width);
         page.in_page("await new Promise((resolve) => { setTimeout(resolve, 300); });");  // charts follow
         EXPECT_EQ(page.in_page(kMisplaced), json::array()) << width;

@@ -37,6 +37,7 @@ async function refresh(passing) {
   drawShown();
   if (wanted.schedule) drawSchedule(answer.schedule);
   sayProgress();
+  isSettled = passing;
   if (passing) return;
   const fields = await front.ask({ask: "fields", ...changes}, "fields");
   if (!fields || fields.problems) return;

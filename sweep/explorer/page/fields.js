@@ -38,10 +38,12 @@ function numberControls(field, id, line) {
   let waiting;
   const take = (passing) => {
     clearTimeout(waiting);
+    line.isTyped = passing;
     setNumber(field.key, text.value.trim() || undefined, passing);
   };
   text.oninput = () => {
     clearTimeout(waiting);
+    line.isTyped = true;
     waiting = setTimeout(take, 500, true);
   };
   text.onchange = () => take(false);
@@ -82,7 +84,7 @@ function fillLine(line, field) {
   line.field = field;
   if (field.kind === "flag") {
     line.text.checked = String(field.value) === "true";
-  } else if (document.activeElement !== line.text || !line.text.matches("input[type=text]")) {
+  } else if (!line.isTyped) {
     line.text.value = line.text.matches("select") ? String(field.value) : state.set.get(field.key) ?? field.text;
   }
   if (!line.slider) return;
