@@ -131,7 +131,7 @@ int run(int argc, char** argv) {
         add_merge_command,      add_verify_command,      add_diff_command,      add_search_command,
         add_capacity_command,   add_gemm_command,        add_attention_command, add_experts_command,
         add_collective_command, add_network_command,     add_replay_command,    add_validate_command,
-        add_calibrate_command,  add_presets_command})
+        add_calibrate_command,  add_presets_command,     add_guide_commands})
     add(program);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     for (CLI::Option* option : command->get_options()) {
