@@ -121,12 +121,13 @@ class SheetReader {
     const auto bandwidth =
         take("bandwidth", Dimension::bandwidth, "hbm", {"bandwidth", "bandwidth_per_stack"});
     const auto memory = take("memory", Dimension::data, "hbm", {"capacity", "capacity_per_stack"});
-    const Node* const peak = own_.find("peak");
+    const std::optional<Node> peak =
+        own_.find("peak") != nullptr ? std::optional(*own_.find("peak")) : std::nullopt;
     if (memory) group(own_, "hbm").set("capacity", *own_.find("memory"));
     if (bandwidth) group(own_, "hbm").set("bandwidth", *own_.find("bandwidth"));
     const auto clock = of_sm("clock", Dimension::frequency), count = of_sm("count", std::nullopt);
     if (!clock || !count) return;
-    if (peak != nullptr) {
+    if (peak) {
       read_peaks(*peak, *clock * *count, whole);
     } else if (base_ == nullptr) {
       bad("peak", own_.where, "missing; such as peak: {bf16: 990 TFLOP/s, fp8: 1980 TFLOP/s}");

@@ -21,7 +21,7 @@ struct Flag {
 
 struct KvHeads {
   Names key = "num_key_value_heads";
-  std::int64_t otherwise = 0;  ///< 0: as many as heads
+  std::int64_t otherwise = 0;  ///< where the config has no heads either; 0: as many as these
   Flag grouped = {{}, true};   ///< false: the heads are not grouped, and `key` counts for nothing
   Flag one = {};               ///< whether all heads share one then, or each has its own
 };

@@ -50,7 +50,8 @@ void read_latent(Config& config, ModelSpec& m) {
 
 /// Whether queries are grouped.
 bool read_heads(Config& config, const Family& family, ModelSpec& m) {
-  m.kv_heads = family.kv_heads.otherwise > 0 ? family.kv_heads.otherwise : m.heads;
+  const bool otherwise = family.kv_heads.otherwise > 0 && !config.present(family.heads);
+  m.kv_heads = otherwise ? family.kv_heads.otherwise : m.heads;
   config.read(family.latent ? "" : "kv_heads", family.kv_heads.key, m.kv_heads);
   const bool grouped = flag(config, family.kv_heads.grouped), one = flag(config, family.kv_heads.one);
   if (!grouped) m.kv_heads = one ? 1 : m.heads;

@@ -19,6 +19,11 @@ class InstallTest(unittest.TestCase):
             prefix = os.path.join(folder, "prefix")
             subprocess.run([os.environ["SHARDSCAPE_CMAKE"], "--install", os.environ["SHARDSCAPE_BUILD"], "--prefix", prefix],
                            check=True, stdout=subprocess.DEVNULL)
+            for document in ("README.md", "sweep/README.md", "sweep/study/README.md", "engine/network/README.md"):
+                self.assertTrue(os.path.isfile(os.path.join(prefix, "share/shardscape/doc", document)), document)
+            program = os.path.join(prefix, "bin/shardscape")
+            faults = subprocess.run([program, "help", "faults"], capture_output=True, text=True)
+            self.assertTrue(faults.stdout.startswith("## Faults\n"), faults.stderr)
             subprocess.run([os.environ["SHARDSCAPE_WRITE_RESULTS"], folder], check=True)
             line = lines[0].split("#")[0].replace("/usr/local", prefix)
             self.assertIn(prefix, line)

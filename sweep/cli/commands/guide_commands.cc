@@ -342,8 +342,10 @@ std::string section(const std::string& text, const std::string& topic) {
 int run_help(const GuideArguments& arguments, const CommonOptions& /*common*/) {
   const std::string topic = lower_case(arguments.word);
   const CLI::App* const command = topic.empty() ? arguments.app : find_command(*arguments.app, topic);
-  if (command != nullptr)
-    return std::cout << command->help(command == arguments.app ? "" : arguments.app->get_name()), kDone;
+  if (command != nullptr) {  // App::help() is that of the command which was parsed
+    const std::string name = arguments.app->get_name() + (topic.empty() ? "" : ' ' + topic);
+    return std::cout << command->get_formatter()->make_help(command, name, CLI::AppFormatMode::Normal), kDone;
+  }
   const auto folder = documents_folder();
   if (!folder) throw std::runtime_error("the documents that belong to this program are gone");
   std::vector<std::string> topics;

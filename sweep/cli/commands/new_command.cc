@@ -155,7 +155,7 @@ void add_new_command(const Program& program) {
   add_value(*command, "--cluster", arguments->cluster, "CLUSTER", "A preset, or a YAML");
   add_value(*command, "--gpus", arguments->gpus, "N",
             "How many GPUs; not needed where the cluster has its size");
-  add_value(*command, "--phase", arguments->phase, "PHASE", "training or serving");
+  add_value(*command, "--phase", arguments->phase, "training|serving", "What the GPUs are for");
   add_value(*command, "--stack", arguments->stack, "STACK",
             "The software; default: megatron-core, or vllm to serve");
   add_value(*command, "-o,--output", arguments->output, "STUDY.yaml",

@@ -73,10 +73,10 @@ class HelpFormatter : public CLI::Formatter {
     return fmt::format("{}", fmt::join(lines, "\n"));
   }
   std::string make_footer(const CLI::App* app) const override {
+    const std::string footer = app->get_footer();
     std::string text;
-    for (const std::string_view line : split(app->get_footer(), '\n'))
-      text += folded(std::string(line)) + '\n';
-    return app->get_footer().empty() ? "" : text;
+    for (const std::string_view line : split(footer, '\n')) text += folded(std::string(line)) + '\n';
+    return footer.empty() ? "" : text;
   }
 };
 

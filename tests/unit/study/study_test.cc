@@ -580,7 +580,7 @@ TEST(Study, OverridesReachTheMachine) {
   EXPECT_EQ(with("device.hbm.bandwidth=2 TB/s")->systems[0].device.hbm_peak().value(), 2e12);
   EXPECT_EQ(with("device.hbm.bandwidth=[2 TB/s, 3 TB/s]")->systems.size(), 2U);
   EXPECT_TRUE(reports(with("stack.communication.tensor_overlp=0").error(),
-                      "--set stack.communication.tensor_overlp=0",
+                      "--set stack.communication.tensor_overlp=0: hardware.stack.communication.tensor_overlp",
                       "did you mean \"stack.communication.tensor_overlap\"?"));
   // A stack that the study has in full is changed in place.
   StudyOptions options;

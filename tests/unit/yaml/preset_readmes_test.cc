@@ -69,7 +69,7 @@ TEST(PresetReadmes, HaveTheTablesOfNumbers) {
 
 TEST(PresetReadmes, TheDeviceOfAnotherMakerLoads) {
   const std::string text = readme("hw_presets");
-  const std::size_t start = text.find("```yaml\n") + 8;
+  const std::size_t start = text.find("```yaml\n", text.find("not NVIDIA's")) + 8;
   const std::string yaml = text.substr(start, text.find("```", start) - start);
   Diagnostics diagnostics;
   const auto node = parse(yaml, "README.md", diagnostics);
