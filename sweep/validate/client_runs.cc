@@ -56,11 +56,15 @@ std::int64_t sglang_budget(const WorkloadSpec& workload) {
 }
 
 /// TensorRT-LLM's recipe of DeepSeek-R1: so many tokens that one prompt and a token of each request fit, and since 2026
-/// 8,192 at least. Rows without a date have a release; that of 2026 is 1.2.0rc6.
-std::int64_t deepseek_budget(const RunFacts& facts, const WorkloadSpec& workload) {
+/// 8,192 at least; where it drafts, one prompt and what a rank's requests verify. Rows without a date have a release;
+/// that of 2026 is 1.2.0rc6.
+std::int64_t deepseek_budget(const RunFacts& facts, const WorkloadSpec& workload, std::int64_t drafts) {
   constexpr std::int64_t kSpare = 64, kStep = 64, kSince2026 = 8192;
-  const std::int64_t tokens = workload.concurrency + workload.longest_prompt() + kSpare;
+  const std::int64_t ranks = drafts > 0 ? facts.plan.data : 1;
+  const std::int64_t of_rank = std::max<std::int64_t>(1, workload.concurrency / ranks);
+  const std::int64_t tokens = of_rank * (1 + drafts) + workload.longest_prompt() + kSpare;
   const std::int64_t rounded = (tokens + kStep - 1) / kStep * kStep;
+  if (drafts > 0) return rounded;
   const ReleaseOrder release(facts.software);
   const bool late =
       facts.date.empty() ? release.stated() && !release.before("1.2.0rc6") : facts.date >= "2026";
@@ -91,7 +95,13 @@ void set_pools(const RunFacts& facts, std::string_view engine, const WorkloadSpe
     const std::int64_t ranks = std::max(1, facts.plan.prefill.expert / facts.plan.prefill.tensor);
     recipe.token_budget = sglang_budget(workload) / ranks;
     recipe.poll_interval = std::nullopt;
-    if (facts.plan.expert > kFewRanks) recipe.redundant_experts = kCopies;
+    if (facts.architecture != Architecture::blackwell) recipe.pool_prompts = 0;
+    if (facts.plan.expert > kFewRanks) {
+      recipe.redundant_experts = kCopies;
+      recipe.fp8_blackwell_share = 1;
+    } else {
+      recipe.dispatch = ServedDispatch::all_gather;
+    }
   } else if (engine == "trtllm") {
     const bool of_2025 =
         facts.date.empty() ? ReleaseOrder(facts.software).before("0.8") : facts.date < "2026";
@@ -113,6 +123,10 @@ void ServerRecipe::apply(StackProfile::Serving& serving) const {
   if (max_batch) serving.max_batch = *max_batch;
   if (poll_interval) serving.poll_interval = *poll_interval;
   if (redundant_experts) serving.redundant_experts = *redundant_experts;
+  if (pool_prompts) serving.pool_prompts = *pool_prompts;
+  if (dispatch) serving.dispatch = *dispatch;
+  if (fp8_blackwell_share) serving.fp8_blackwell_share = *fp8_blackwell_share;
+  if (first_prompts) serving.first_prompts = Seconds(*first_prompts);
   if (balance_wait) {
     serving.attention_ranks = AttentionRanks::dealt;
     serving.balance_wait = *balance_wait;
@@ -175,12 +189,15 @@ ServerRecipe recipe_of(const RunFacts& facts, const WorkloadSpec& workload) {
   if (engine == "sglang") {
     constexpr std::int64_t kManyClients = 16;
     recipe.token_budget = sglang_budget(workload);
-    if (facts.architecture == Architecture::blackwell)
+    if (facts.architecture == Architecture::blackwell) {
       recipe.poll_interval = workload.concurrency >= kManyClients ? 30 : 10;
+      recipe.first_prompts = 0;
+    }
   } else if (engine == "trtllm") {
-    recipe.token_budget = !has_experts(facts.model)            ? 16384
-                          : facts.model.starts_with("gpt-oss") ? 20000
-                                                               : deepseek_budget(facts, workload);
+    recipe.token_budget = !has_experts(facts.model) ? 16384
+                          : facts.model.starts_with("gpt-oss")
+                              ? 20000
+                              : deepseek_budget(facts, workload, recipe.draft_tokens);
     if (facts.plan.data > 1) recipe.balance_wait = kBalanceWait;
   }
   if (facts.plan.disaggregated()) set_pools(facts, engine, workload, recipe);

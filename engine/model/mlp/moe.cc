@@ -67,8 +67,10 @@ Operator expert_product(const OperatorBuilder& b, std::string_view name, const E
   if (op.stored && op.operands == Precision::bf16) op.rate_share = serving.converted_share;
   // DeepEP's kernels send tokens as DeepGEMM wants them, whose rate is that of other products.
   const bool grouped_on_arrival = b.key().dispatches && serving.dispatch == ServedDispatch::kernels;
-  if (!op.stored && op.operands == Precision::fp8 && !grouped_on_arrival)
-    op.rate_share = serving.fp8_expert_share;
+  if (!op.stored && op.operands == Precision::fp8 && !grouped_on_arrival) {
+    const bool blackwell = b.mode() == Mode::prefill && b.device().architecture == Architecture::blackwell;
+    op.rate_share = serving.fp8_expert_share * (blackwell ? serving.fp8_blackwell_share : 1);
+  }
   op.grouped = b.model().moe->routes() && b.mode() != Mode::training;
   op.loads = share.loads;
   return op;
