@@ -85,9 +85,10 @@ void set_configured(const RunFacts& facts, std::string_view engine, const Worklo
 }
 
 /// What recipes of pools have in common. TensorRT-LLM under Dynamo (InferenceMAX, dsr1_fp4_gb200_dynamo-trt_slurm.sh):
-/// max_num_tokens of servers that prefill 4608 for prompts of 1k and 8448 for those of 8k; since 2026 (srt-slurm) 16384.
-/// SGLang divides its chunked-prefill-size by the ranks that have attention of their own (server_args.py), and experts
-/// over more than 16 ranks have 32 copies (ep-num-redundant-experts 32).
+/// max_num_tokens of servers that prefill 4608 for prompts of 1k and 8448 for those of 8k; since 2026 (srt-slurm)
+/// 16384. SGLang divides its chunked-prefill-size by the ranks that have attention of their own (server_args.py).
+/// Experts over more than 16 ranks have 32 copies (ep-num-redundant-experts 32) and get their tokens by DeepEP, as
+/// DeepGEMM wants them; others get those of all ranks (moe-a2a-backend none).
 void set_pools(const RunFacts& facts, std::string_view engine, const WorkloadSpec& workload,
                ServerRecipe& recipe) {
   constexpr std::int64_t kFewRanks = 16, kCopies = 32, kLongPrompt = 4096;
@@ -168,8 +169,10 @@ std::vector<double> acceptance_of(std::string_view model) {
 
 /// SemiAnalysisAI/InferenceX, benchmarks/ and runners/, as of the runs: vLLM as the stack has it
 /// (max-num-batched-tokens 8192); SGLang chunked-prefill-size 16384 with fp4, 32768 with fp8, and on Blackwell
-/// scheduler-recv-interval 30 from 16 clients on, else 10; TensorRT-LLM max_num_tokens 16384 for dense models, 20000
-/// for gpt-oss, and under data-parallel attention attention_dp_config with enable_balance and timeout_iters 60.
+/// scheduler-recv-interval 30 from 16 clients on, else 10, with kernels of experts that come compiled
+/// (moe-runner-backend flashinfer_trtllm), where DeepGEMM compiles as shapes are met; TensorRT-LLM max_num_tokens
+/// 16384 for dense models, 20000  for gpt-oss, and under data-parallel attention attention_dp_config with
+/// enable_balance and timeout_iters 60.
 ServerRecipe recipe_of(const RunFacts& facts, const WorkloadSpec& workload) {
   // InferenceX's client opens a connection for each request and times it from before that: what vLLM's first tokens
   // take longer there (20 ms beside what the server does) than under inference-perf, which keeps connections open (5

@@ -62,9 +62,9 @@ double distance(const std::string& clients, std::int64_t to) {
   return least < clients_of_row && clients_of_row < most ? std::min(nearest, kBetween) : nearest;
 }
 
-/// The most clients that the deployment of a number of clients had. Those of a recipe's list that are at most 2.25 times
-/// the one before them are steps of one series (as in the script of 2025), and those that are four times as many, with a
-/// step between that the list does not show; others are deployments of their own.
+/// The most clients that the deployment of a number of clients had. Those of a recipe's list that are at most 2.25
+/// times the one before them are steps of one series (as in the script of 2025), and those that are four times as
+/// many, with a step between that the list does not show; others are deployments of their own.
 std::int64_t most_clients(const std::string& clients, std::int64_t of) {
   std::istringstream list(clients);
   std::vector<std::int64_t> more;

@@ -125,8 +125,8 @@ TEST(ClientRuns, HaveTheBudgetsOfTheirRecipes) {
   EXPECT_EQ(budget(run("dsr1_x", "deepseek-v3", "trtllm"), load(1024, 1024, 4), "2025-11-30"), 1152);
   EXPECT_EQ(budget(run("dsr1_x", "deepseek-v3", "trtllm"), load(1024, 1024, 4), "2026-01-01"), 8192);
   EXPECT_EQ(budget(run("dsr1_x", "deepseek-v3", "trtllm 1.2.0rc6.post2"), load(1024, 1024, 4)), 8192);
-  // Four tokens of each of 4 that three drafts are verified with: 16 + 1024 + 64 = 1104, to the next 64 1152; of 256 over
-  // 4 ranks two of each of 64: 128 + 1088 = 1216.
+  // Four tokens of each of 4 that three drafts are verified with: 16 + 1024 + 64 = 1104, to the next 64 1152; of 256
+  // over 4 ranks two of each of 64: 128 + 1088 = 1216.
   RunFacts drafts = run("dsr1_x", "deepseek-v3", "trtllm 1.2.0rc6.post2");
   drafts.drafts = true;
   drafts.plan.tensor = 8;

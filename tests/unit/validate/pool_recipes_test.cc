@@ -55,7 +55,7 @@ TEST(PoolRecipes, AreFoundByWhatTheRowPrints) {
   EXPECT_EQ(found(older), (Answer{4, 0, 1})) << "a row without a release may be of any";
 }
 
-// Clients, ranks that decode and their places as the script of 2025 has them, and four deployments of 2026 whose clients
+// Clients, ranks that decode and their places as the script of 2025 has them, and deployments of 2026 whose clients
 // wait for as long as those do for whom there is no place: with r answers each second, (clients - places) / r.
 TEST(PoolRecipes, OfTensorRtLlmHaveSomewhatFewerPlacesThanClients) {
   const auto places = [](const std::string& software, const std::string& clients, std::int64_t of,
