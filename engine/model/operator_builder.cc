@@ -37,6 +37,7 @@ OperatorBuilder::OperatorBuilder(const Setting& setting, const LayerKey& key, do
                                  Mode mode)
     : model_(setting.model),
       stack_(setting.system.stack),
+      device_(setting.system.device),
       workload_(setting.workload),
       key_(key),
       policy_(setting.policy()),

@@ -30,6 +30,7 @@ class OperatorBuilder {
 
   [[nodiscard]] const ModelSpec& model() const { return model_; }
   [[nodiscard]] const StackProfile& stack() const { return stack_; }
+  [[nodiscard]] const DeviceSpec& device() const { return device_; }
   /// Whether attention runs fused kernels, which write no scores; in training with sinks the stack may have none.
   [[nodiscard]] bool fused_attention() const { return fused_attention_; }
   [[nodiscard]] const WorkloadSpec& workload() const { return workload_; }
@@ -151,6 +152,7 @@ class OperatorBuilder {
 
   const ModelSpec& model_;
   const StackProfile& stack_;
+  const DeviceSpec& device_;
   const WorkloadSpec& workload_;
   const LayerKey key_;
   const PrecisionPolicy policy_;

@@ -71,6 +71,9 @@ struct Iteration {
   double masked_pairs = 0;  ///< pairs that the causal mask leaves
   double window_pairs = 0;  ///< pairs of these that a window leaves; the same where there is none
   double first_tokens = 0;  ///< prompts that end here
+  /// Of ranks that share experts, whose iteration lasts as long as that of the one with most tokens, which this is:
+  /// tokens of prompts that they read fewer in the mean. Their experts meet no more than all have together.
+  double spare = 0;
 
   /// Adds `tokens` tokens of a prompt that follow `before` others.
   void add_piece(double before, double tokens, double window) {

@@ -299,6 +299,8 @@ struct StackProfile {
     /// The least cost of an iteration that reads a prompt, which runs without CUDA graphs: once, and for each layer of
     /// the model, or each that has experts, whose kernels the host launches one by one.
     Seconds eager_floor, eager_layer, eager_expert_layer;
+    /// Beside these, of each layer whose experts multiply in 4 bits: kernels that quantise and order their inputs.
+    Seconds eager_fp4_layer;
     /// What the first iteration of a run takes longer that reads a prompt: kernels that are compiled, tuned or loaded
     /// when they are first met, which a warm-up by copies of one prompt does not meet.
     Seconds first_prompts;
@@ -317,6 +319,9 @@ struct StackProfile {
     /// than those for 16 bits, whose rates devices have. Not of tokens that DeepEP's kernels send to their experts
     /// (dispatch: kernels): they come as DeepGEMM wants them, which reaches that of other products (its README).
     double fp8_expert_share = 1;
+    /// Beside it of prompts on Blackwell, above 0, at most 1: kernels for checkpoints with a scale for each 128 values
+    /// gain nothing from its faster units for 8 bits (found, not documented).
+    double fp8_blackwell_share = 1;
     KvTransfer kv_transfer = KvTransfer::after_prefill;  ///< disaggregated serving only
     ServedDispatch dispatch = ServedDispatch::all_gather;
     /// Copies of experts beyond one of each, where a plan deals them over ranks (compute/expert_replicas.h), 0..1e6; in

@@ -56,11 +56,15 @@ std::int64_t sglang_budget(const WorkloadSpec& workload) {
 }
 
 /// TensorRT-LLM's recipe of DeepSeek-R1: so many tokens that one prompt and a token of each request fit, and since 2026
-/// 8,192 at least. Rows without a date have a release; that of 2026 is 1.2.0rc6.
-std::int64_t deepseek_budget(const RunFacts& facts, const WorkloadSpec& workload) {
+/// 8,192 at least; where it drafts, one prompt and what a rank's requests verify. Rows without a date have a release;
+/// that of 2026 is 1.2.0rc6.
+std::int64_t deepseek_budget(const RunFacts& facts, const WorkloadSpec& workload, std::int64_t drafts) {
   constexpr std::int64_t kSpare = 64, kStep = 64, kSince2026 = 8192;
-  const std::int64_t tokens = workload.concurrency + workload.longest_prompt() + kSpare;
+  const std::int64_t ranks = drafts > 0 ? facts.plan.data : 1;
+  const std::int64_t of_rank = std::max<std::int64_t>(1, workload.concurrency / ranks);
+  const std::int64_t tokens = of_rank * (1 + drafts) + workload.longest_prompt() + kSpare;
   const std::int64_t rounded = (tokens + kStep - 1) / kStep * kStep;
+  if (drafts > 0) return rounded;
   const ReleaseOrder release(facts.software);
   const bool late =
       facts.date.empty() ? release.stated() && !release.before("1.2.0rc6") : facts.date >= "2026";
@@ -81,9 +85,10 @@ void set_configured(const RunFacts& facts, std::string_view engine, const Worklo
 }
 
 /// What recipes of pools have in common. TensorRT-LLM under Dynamo (InferenceMAX, dsr1_fp4_gb200_dynamo-trt_slurm.sh):
-/// max_num_tokens of servers that prefill 4608 for prompts of 1k and 8448 for those of 8k; since 2026 (srt-slurm) 16384.
-/// SGLang divides its chunked-prefill-size by the ranks that have attention of their own (server_args.py), and experts
-/// over more than 16 ranks have 32 copies (ep-num-redundant-experts 32).
+/// max_num_tokens of servers that prefill 4608 for prompts of 1k and 8448 for those of 8k; since 2026 (srt-slurm)
+/// 16384. SGLang divides its chunked-prefill-size by the ranks that have attention of their own (server_args.py).
+/// Experts over more than 16 ranks have 32 copies (ep-num-redundant-experts 32) and get their tokens by DeepEP, as
+/// DeepGEMM wants them; others get those of all ranks (moe-a2a-backend none).
 void set_pools(const RunFacts& facts, std::string_view engine, const WorkloadSpec& workload,
                ServerRecipe& recipe) {
   constexpr std::int64_t kFewRanks = 16, kCopies = 32, kLongPrompt = 4096;
@@ -91,7 +96,13 @@ void set_pools(const RunFacts& facts, std::string_view engine, const WorkloadSpe
     const std::int64_t ranks = std::max(1, facts.plan.prefill.expert / facts.plan.prefill.tensor);
     recipe.token_budget = sglang_budget(workload) / ranks;
     recipe.poll_interval = std::nullopt;
-    if (facts.plan.expert > kFewRanks) recipe.redundant_experts = kCopies;
+    if (facts.architecture != Architecture::blackwell) recipe.pool_prompts = 0;
+    if (facts.plan.expert > kFewRanks) {
+      recipe.redundant_experts = kCopies;
+      recipe.fp8_blackwell_share = 1;
+    } else {
+      recipe.dispatch = ServedDispatch::all_gather;
+    }
   } else if (engine == "trtllm") {
     const bool of_2025 =
         facts.date.empty() ? ReleaseOrder(facts.software).before("0.8") : facts.date < "2026";
@@ -113,6 +124,10 @@ void ServerRecipe::apply(StackProfile::Serving& serving) const {
   if (max_batch) serving.max_batch = *max_batch;
   if (poll_interval) serving.poll_interval = *poll_interval;
   if (redundant_experts) serving.redundant_experts = *redundant_experts;
+  if (pool_prompts) serving.pool_prompts = *pool_prompts;
+  if (dispatch) serving.dispatch = *dispatch;
+  if (fp8_blackwell_share) serving.fp8_blackwell_share = *fp8_blackwell_share;
+  if (first_prompts) serving.first_prompts = Seconds(*first_prompts);
   if (balance_wait) {
     serving.attention_ranks = AttentionRanks::dealt;
     serving.balance_wait = *balance_wait;
@@ -154,8 +169,10 @@ std::vector<double> acceptance_of(std::string_view model) {
 
 /// SemiAnalysisAI/InferenceX, benchmarks/ and runners/, as of the runs: vLLM as the stack has it
 /// (max-num-batched-tokens 8192); SGLang chunked-prefill-size 16384 with fp4, 32768 with fp8, and on Blackwell
-/// scheduler-recv-interval 30 from 16 clients on, else 10; TensorRT-LLM max_num_tokens 16384 for dense models, 20000
-/// for gpt-oss, and under data-parallel attention attention_dp_config with enable_balance and timeout_iters 60.
+/// scheduler-recv-interval 30 from 16 clients on, else 10, with kernels of experts that come compiled
+/// (moe-runner-backend flashinfer_trtllm), where DeepGEMM compiles as shapes are met; TensorRT-LLM max_num_tokens
+/// 16384 for dense models, 20000  for gpt-oss, and under data-parallel attention attention_dp_config with
+/// enable_balance and timeout_iters 60.
 ServerRecipe recipe_of(const RunFacts& facts, const WorkloadSpec& workload) {
   // InferenceX's client opens a connection for each request and times it from before that: what vLLM's first tokens
   // take longer there (20 ms beside what the server does) than under inference-perf, which keeps connections open (5
@@ -175,12 +192,15 @@ ServerRecipe recipe_of(const RunFacts& facts, const WorkloadSpec& workload) {
   if (engine == "sglang") {
     constexpr std::int64_t kManyClients = 16;
     recipe.token_budget = sglang_budget(workload);
-    if (facts.architecture == Architecture::blackwell)
+    if (facts.architecture == Architecture::blackwell) {
       recipe.poll_interval = workload.concurrency >= kManyClients ? 30 : 10;
+      recipe.first_prompts = 0;
+    }
   } else if (engine == "trtllm") {
-    recipe.token_budget = !has_experts(facts.model)            ? 16384
-                          : facts.model.starts_with("gpt-oss") ? 20000
-                                                               : deepseek_budget(facts, workload);
+    recipe.token_budget = !has_experts(facts.model) ? 16384
+                          : facts.model.starts_with("gpt-oss")
+                              ? 20000
+                              : deepseek_budget(facts, workload, recipe.draft_tokens);
     if (facts.plan.data > 1) recipe.balance_wait = kBalanceWait;
   }
   if (facts.plan.disaggregated()) set_pools(facts, engine, workload, recipe);

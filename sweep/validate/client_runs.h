@@ -18,11 +18,13 @@ namespace shardscape::validate {
 /// What a run's recipe or row says about the server; what it leaves out is as the stack has it.
 struct ServerRecipe {
   std::optional<ServingPolicy> scheduler;
-  std::optional<std::int64_t> token_budget, max_batch, poll_interval, redundant_experts;
+  std::optional<std::int64_t> token_budget, max_batch, poll_interval, redundant_experts, pool_prompts;
   /// Requests are dealt over attention ranks, and prompts wait for so many iterations until there is one for each.
   std::optional<std::int64_t> balance_wait;
   double client = 0;  ///< seconds of the client before a request reaches the server, which its TTFT has in it
   std::int64_t draft_tokens = 0;  ///< of speculative decoding
+  std::optional<ServedDispatch> dispatch;
+  std::optional<double> fp8_blackwell_share, first_prompts;
   void apply(StackProfile::Serving& serving) const;
   friend auto operator<=>(const ServerRecipe&, const ServerRecipe&) = default;
 };

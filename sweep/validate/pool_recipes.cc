@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <cmath>
 #include <sstream>
@@ -61,6 +62,33 @@ double distance(const std::string& clients, std::int64_t to) {
   return least < clients_of_row && clients_of_row < most ? std::min(nearest, kBetween) : nearest;
 }
 
+/// The most clients that the deployment of a number of clients had. Those of a recipe's list that are at most 2.25
+/// times the one before them are steps of one series (as in the script of 2025), and those that are four times as
+/// many, with a step between that the list does not show; others are deployments of their own.
+std::int64_t most_clients(const std::string& clients, std::int64_t of) {
+  std::istringstream list(clients);
+  std::vector<std::int64_t> more;
+  for (std::int64_t c = 0; list >> c;) more.push_back(c);
+  std::ranges::sort(more);
+  std::int64_t most = of;
+  for (const std::int64_t c : more) {
+    const double times = static_cast<double>(c) / static_cast<double>(most);
+    if (times > 1 && (times <= 2.25 || times == 4)) most = c;
+  }
+  return most;
+}
+
+/// Recipes of TensorRT-LLM under Dynamo offer their largest number of clients to somewhat fewer places, a power of two
+/// for each server or, where attention is data parallel, for each rank: in the script of 2025, which says both, 1,075
+/// clients to 32 ranks with 32 places, 4,300 to 16 with 256, 2,252 to 8 with 256, and so in all of its lines. Where
+/// ranks divide the clients each has a place.
+std::int64_t places_of_rank(std::int64_t clients, const Worker& decode) {
+  const std::int64_t ranks = decode.number * decode.attention;
+  if (decode.attention > 1 && clients % ranks == 0) return clients / ranks;
+  return static_cast<std::int64_t>(
+      std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(1, clients / ranks))));
+}
+
 }  // namespace
 
 PoolRecipes::PoolRecipes(Table table) : table_(std::move(table)), index_(table_) {
@@ -91,13 +119,15 @@ tl::expected<PoolRecipe, std::string> PoolRecipes::find(const PoolsOfRow& of) {
       continue;
     const std::int64_t drafts = cells.integer("draft_tokens", 0).value_or(0);
     const std::pair workers(read_worker(cells, "prefill_"), read_worker(cells, "decode_"));
-    const double far = distance(cells.text("concurrency").value_or(""), of.clients);
+    const std::string clients = cells.text("concurrency").value_or("");
+    const double far = distance(clients, of.clients);
+    std::optional<std::int64_t> places = cells.integer("max_batch");
+    if (!places && of.software.starts_with("trtllm"))
+      places = places_of_rank(most_clients(clients, of.clients), workers.second);
     const bool speculates = drafts > 0;
     if (of.drafts.value_or(speculates) == speculates && prints(of, workers.first, workers.second))
-      candidates.push_back({far,
-                            workers,
-                            {&row, drafts, cells.integer("max_batch"),
-                             cells.text("source").value_or("").starts_with("assumed")}});
+      candidates.push_back(
+          {far, workers, {&row, drafts, places, cells.text("source").value_or("").starts_with("assumed")}});
   }
   if (!problems_.empty()) {
     const TableProblem& first = problems_.front();

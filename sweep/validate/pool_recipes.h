@@ -29,7 +29,8 @@ struct PoolsOfRow {
 struct PoolRecipe {
   const TableRow* row = nullptr;  ///< cells of the table's columns, which are those of public tables of plans
   std::int64_t draft_tokens = 0;
-  std::optional<std::int64_t> max_batch;  ///< of a rank that decodes
+  std::optional<std::int64_t>
+      max_batch;  ///< of a rank that decodes, of TensorRT-LLM also where the table has none
   /// Another recipe may have run: one that differs in workers or in speculation fits as well, none is for as many
   /// clients, or its source is that it is "assumed".
   bool doubtful = false;

@@ -67,8 +67,10 @@ Operator expert_product(const OperatorBuilder& b, std::string_view name, const E
   if (op.stored && op.operands == Precision::bf16) op.rate_share = serving.converted_share;
   // DeepEP's kernels send tokens as DeepGEMM wants them, whose rate is that of other products.
   const bool grouped_on_arrival = b.key().dispatches && serving.dispatch == ServedDispatch::kernels;
-  if (!op.stored && op.operands == Precision::fp8 && !grouped_on_arrival)
-    op.rate_share = serving.fp8_expert_share;
+  if (!op.stored && op.operands == Precision::fp8 && !grouped_on_arrival) {
+    const bool blackwell = b.mode() == Mode::prefill && b.device().architecture == Architecture::blackwell;
+    op.rate_share = serving.fp8_expert_share * (blackwell ? serving.fp8_blackwell_share : 1);
+  }
   op.grouped = b.model().moe->routes() && b.mode() != Mode::training;
   op.loads = share.loads;
   return op;
@@ -191,7 +193,10 @@ ExpertShare expert_share(const OperatorBuilder& b) {
   if (b.serves() && split.ranks > 1) {
     share.active = busiest(share.active, share.active * (1 - met), split.ranks, share.experts);
     const double rows = share.rows, others = 1 - 1.0 / split.ranks;
-    share.rows = busiest(rows, rows * others, split.ranks, share.mean * split.ranks);
+    // By chance alone the deviation is that of a binomial law; beside it stands that of the popularity of its experts,
+    // each exponential. Copies are not taken to even these out.
+    share.rows =
+        busiest(rows, rows * others * (1 + rows / share.experts), split.ranks, share.mean * split.ranks);
   }
   return share;
 }

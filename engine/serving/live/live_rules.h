@@ -93,6 +93,14 @@ struct Batch {
   [[nodiscard]] const Iteration& fullest() const {
     return *std::ranges::max_element(of_ranks, {}, &Iteration::prompt_tokens);
   }
+  /// What an iteration of all ranks does, told by the rank with most to read.
+  [[nodiscard]] Iteration work() const {
+    Iteration slowest = fullest();
+    double all = 0;
+    for (const Iteration& rank : of_ranks) all += rank.prompt_tokens;
+    slowest.spare = slowest.prompt_tokens - all / static_cast<double>(of_ranks.size());
+    return slowest;
+  }
   /// Tokens that the next piece may have.
   [[nodiscard]] std::int64_t left() {
     return full() ? 0 : budget - static_cast<std::int64_t>(emptiest().prompt_tokens);

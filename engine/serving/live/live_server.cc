@@ -140,7 +140,7 @@ void LiveServer::start() {
     end_run_after(run_.iterations);
     return;
   }
-  Iteration work = batch_.fullest();
+  Iteration work = batch_.work();
   work.decoding = static_cast<double>(sequences);
   work.cached = met;
   time_ = timer_(work);

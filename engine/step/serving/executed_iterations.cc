@@ -53,6 +53,7 @@ class ExecutedIterations {
       const IterationTime& part = executed(corner.shape);
       for (const TimeClass c : enum_values<TimeClass>()) time[c] += corner.share * part[c];
     }
+    time[TimeClass::compute] -= samples_.spared(iteration);
     return time;
   }
 

@@ -148,6 +148,24 @@ const IterationCosts::Price& IterationCosts::at(TokenTable table, double tokens)
   return price;
 }
 
+double IterationCosts::spared(const serving::Iteration& iteration) {
+  const double tokens = iteration.prompt_tokens + iteration.decoding;
+  if (iteration.spare <= 0 || in_.plan.pipeline > 1 || stream_.has_halves(tokens)) return 0;
+  const TokenTable table = table_of(iteration);
+  const auto between_exchanges = [&](std::size_t kind, double of) {
+    double seconds = 0;
+    for (const auto& [sample, share] : shares(table, of))
+      if (share > 0) seconds += share * costs_.at(table, sample).blocks[kind].between[1].value();
+    return seconds;
+  };
+  double sum = 0;
+  for (const auto& [kind, count] : stream_.all_blocks()) {
+    if (!costs_.deals(kind)) continue;
+    sum += count * (between_exchanges(kind, tokens) - between_exchanges(kind, tokens - iteration.spare));
+  }
+  return sum;
+}
+
 IterationTime IterationCosts::bytes(const Price& body, const Amounts& head) const {
   IterationTime sum{};
   for (const ParallelGroup group : enum_values<ParallelGroup>()) {
@@ -267,7 +285,7 @@ IterationTime IterationCosts::operator()(const serving::Iteration& iteration) {
   add_all_blocks(iteration, body.layers, time);
   double embedding_end = embedding.device, head_end = head.device;
   double& compute = time[TimeClass::compute];
-  compute = compute + embedding_end + head_end;
+  compute = compute + embedding_end + head_end - spared(iteration);
   for (const ParallelGroup group : enum_values<ParallelGroup>()) {
     time[class_of(group)] += embedding.comm[group] + head.comm[group];
     embedding_end += embedding.comm[group];

@@ -51,6 +51,8 @@ class IterationCosts {
   };
   [[nodiscard]] std::array<Share, 2> shares(TokenTable table, double tokens) const;
   [[nodiscard]] const IterationStream& stream() const { return stream_; }
+  /// Seconds that experts take less where other ranks read fewer prompts (Iteration::spare).
+  [[nodiscard]] double spared(const serving::Iteration& iteration);
 
  private:
   /// A layer at some number of tokens, or one of its batches: seconds on the device; communication in the unit. `half`,

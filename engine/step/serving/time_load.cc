@@ -23,11 +23,14 @@ bool grows_on_demand(const StackProfile::Serving& stack) {
 /// Seconds in which the host launches the kernels of an iteration that reads prompts. Latent attention has about twice
 /// as many in a layer as attention with heads of their own: projections down and up with norms between them, rotary
 /// parts of their own, and the assembly of keys and values.
-double eager_floor(const ModelSpec& model, const StackProfile::Serving& stack) {
+double eager_floor(const Setting& setting, const StackProfile::Serving& stack) {
   constexpr double kLatentKernels = 2;
+  const ModelSpec& model = setting.model;
   const auto experts = static_cast<double>(model.expert_layers());
+  const bool narrow = setting.policy().expert_products == Precision::fp4;
+  const Seconds of_experts = stack.eager_expert_layer + (narrow ? stack.eager_fp4_layer : Seconds(0));
   const double layers = (static_cast<double>(model.layers) - experts) * stack.eager_layer.value() +
-                        experts * stack.eager_expert_layer.value();
+                        experts * of_experts.value();
   return stack.eager_floor.value() + (model.latent ? kLatentKernels : 1) * layers;
 }
 
@@ -66,7 +69,7 @@ serving::LiveRules live_rules(const InferenceInputs& in) {
   rules.routing = stack.routing;
   rules.servers = in.plan.data / in.shape.coupled * in.shape.groups;
   rules.frontend = stack.frontend.value();
-  rules.eager_floor = eager_floor(in.setting.model, stack);
+  rules.eager_floor = eager_floor(in.setting, stack);
   rules.graph_tokens = stack.graph_tokens;
   rules.drafts = workload.load->speculation.draft_tokens;
   rules.window = static_cast<double>(in.setting.model.sliding_window);

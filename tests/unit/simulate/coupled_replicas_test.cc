@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 #include <vector>
 
 #include "engine/compute/expert_products.h"
 #include "engine/model/block_kinds.h"
 #include "engine/model/mlp/moe.h"
 #include "engine/simulate.h"
+#include "engine/step/layers/price_layers.h"
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape {
@@ -174,6 +176,40 @@ TEST(CoupledReplicas, NoMoreRequestsAreInFlightThanClients) {
   }
 }
 
+// One prompt of 1,024 tokens is read by one of four ranks: the experts of each meet a quarter of its choices, all else
+// takes as long as where each rank has such a prompt.
+TEST(CoupledReplicas, ExpertsMeetNoMoreThanAllRanksRead) {
+  const ParallelPlan plan = coupled_plan(1, 4, 4);
+  Setting s = coupled_setting(4, 1);
+  s.workload.prompt_tokens = 1024;
+  LoadSpec load;
+  load.prompt = Lengths::fixed(1024);
+  load.output = Lengths::fixed(kCoupledOutput);
+  load.requests = {2, false};
+  s.workload.load = load;
+  const auto experts = [&](double tokens) {
+    const auto ops =
+        model::block_operators(s, 0, model::serving_layer_key(plan, 1), tokens, model::Mode::prefill);
+    double seconds = 0;
+    bool between = false;
+    for (const model::Operator& op : ops) {
+      if (op.name == "dispatch") between = true;
+      if (op.name == "combine") between = false;
+      if (between && op.kind != model::OperatorKind::collective)
+        seconds += step::price_forward(op, s).value();
+    }
+    return seconds;
+  };
+  ASSERT_GT(experts(1024), 1.5 * experts(256));
+  for (const ExecutionMode mode : {ExecutionMode::hierarchical, ExecutionMode::flattened}) {
+    s.system.stack.serving.attention_ranks = AttentionRanks::alike;
+    const double each = predict_coupled(s, plan, mode).ttft.value();
+    s.system.stack.serving.attention_ranks = AttentionRanks::dealt;
+    const double one = predict_coupled(s, plan, mode).ttft.value();
+    EXPECT_NEAR(each - one, kCoupledLayers * (experts(1024) - experts(256)), 1e-9 * each);
+  }
+}
+
 TEST(CoupledReplicas, BothModesAgree) {
   for (const ServedDispatch dispatch : enum_values<ServedDispatch>()) {
     for (const ParallelPlan& plan :
@@ -266,6 +302,33 @@ TEST(ServedExperts, ABatchReadsTheExpertsThatItMeets) {
   EXPECT_LE(share(coupled_plan(1, 4, 4), 200).active, 4);
 }
 
+// Many tokens fall on ranks as popular as their experts are: by drawing exponential popularities again and again, the
+// rank with most of them has so many times the mean in the mean.
+TEST(ServedExperts, RanksAreAsUnevenAsTheirExperts) {
+  Setting s = coupled_setting(8, 8);
+  s.model.moe->experts = 256;
+  std::mt19937_64 random(1);
+  std::exponential_distribution<double> popularity;
+  for (const std::int32_t ranks : {4, 8, 16}) {
+    double uneven = 0;
+    constexpr int kDraws = 4000;
+    for (int draw = 0; draw < kDraws; ++draw) {
+      double most = 0, all = 0;
+      for (std::int32_t rank = 0; rank < ranks; ++rank) {
+        double own = 0;
+        for (std::int32_t expert = 0; expert < 256 / ranks; ++expert) own += popularity(random);
+        most = std::max(most, own);
+        all += own;
+      }
+      uneven += most / all * ranks / kDraws;
+    }
+    const ParallelPlan plan = coupled_plan(1, ranks, ranks);
+    const model::OperatorBuilder b(s, model::serving_layer_key(plan, 1), 1e6, 1000, model::Mode::prefill);
+    const model::ExpertShare share = model::expert_share(b);
+    EXPECT_NEAR(share.rows / share.mean / uneven, 1, 0.05) << ranks;
+  }
+}
+
 // A checkpoint in 4 bits has its experts in 4 bits, with a scale of a byte for each 16 weights, and all else in 16.
 TEST(ServedExperts, FourBitsAreOfExpertsAlone) {
   Setting s = coupled_setting(1, 1);
@@ -321,6 +384,21 @@ TEST(ServedExperts, NarrowProductsHaveTheirShare) {
   EXPECT_EQ(rate_share(all_to_all, 4), 0.5);
   EXPECT_EQ(rate_share(kernels, 1), 0.5);
   EXPECT_EQ(rate_share(kernels, 4), 1);
+  s.system.stack.serving.fp8_blackwell_share = 0.25;
+  const auto of_prompts = [&](Architecture architecture) {
+    s.system.device.architecture = architecture;
+    double least = 1;
+    for (const model::Operator& op : model::block_operators(
+             s, 0, model::serving_layer_key(coupled_plan(1, 4, 4), 1), 800, model::Mode::prefill))
+      least = std::min(least, op.rate_share);
+    return least;
+  };
+  s.system.stack.serving.dispatch = all_to_all;
+  EXPECT_EQ(of_prompts(Architecture::hopper), 0.5);
+  EXPECT_EQ(of_prompts(Architecture::blackwell), 0.125);
+  EXPECT_EQ(rate_share(all_to_all, 4), 0.5) << "decoding is bound by weights";
+  s.system.stack.serving.dispatch = kernels;
+  EXPECT_EQ(of_prompts(Architecture::blackwell), 1);
 }
 
 // Fewer kernels: no permutation, one choice, activation and sum within others; one product of 256 + 160 columns for

@@ -74,6 +74,20 @@ TEST(ClientRuns, OfPoolsHaveTheirOwnClientAndBudgets) {
   EXPECT_EQ(trtllm("trtllm 0.8.1.post2", 8192), 16384);
 }
 
+TEST(ClientRuns, OfPoolsSendTokensToManyExpertsByDeepEp) {
+  const auto recipe = [](std::int32_t decode, Architecture architecture) {
+    return recipe_of(on_pools(run("dsr1_x", "deepseek-v3", "sglang 0.5.8", architecture), 8, decode),
+                     load(1024, 1024, 64));
+  };
+  const ServerRecipe large = recipe(32, Architecture::blackwell), small = recipe(8, Architecture::blackwell);
+  EXPECT_FALSE(large.dispatch);
+  EXPECT_EQ(large.fp8_blackwell_share, 1) << "DeepGEMM has their tokens";
+  EXPECT_EQ(small.dispatch, ServedDispatch::all_gather);
+  EXPECT_FALSE(small.fp8_blackwell_share);
+  EXPECT_FALSE(small.pool_prompts) << "as the stack has it";
+  EXPECT_EQ(recipe(8, Architecture::hopper).pool_prompts, 0);
+}
+
 TEST(ClientRuns, DraftWhatTheScriptsDraft) {
   RunFacts facts = run("dsr1_x", "deepseek-v3", "trtllm 1.2");
   const WorkloadSpec workload = load(1024, 1024, 4);
@@ -111,6 +125,15 @@ TEST(ClientRuns, HaveTheBudgetsOfTheirRecipes) {
   EXPECT_EQ(budget(run("dsr1_x", "deepseek-v3", "trtllm"), load(1024, 1024, 4), "2025-11-30"), 1152);
   EXPECT_EQ(budget(run("dsr1_x", "deepseek-v3", "trtllm"), load(1024, 1024, 4), "2026-01-01"), 8192);
   EXPECT_EQ(budget(run("dsr1_x", "deepseek-v3", "trtllm 1.2.0rc6.post2"), load(1024, 1024, 4)), 8192);
+  // Four tokens of each of 4 that three drafts are verified with: 16 + 1024 + 64 = 1104, to the next 64 1152; of 256
+  // over 4 ranks two of each of 64: 128 + 1088 = 1216.
+  RunFacts drafts = run("dsr1_x", "deepseek-v3", "trtllm 1.2.0rc6.post2");
+  drafts.drafts = true;
+  drafts.plan.tensor = 8;
+  EXPECT_EQ(budget(drafts, load(1024, 1024, 4), "2026-02-01"), 1152);
+  drafts.plan.tensor = 1;
+  drafts.plan.data = 4;
+  EXPECT_EQ(budget(drafts, load(1024, 1024, 256), "2026-02-01"), 1216);
   EXPECT_EQ(budget(run("dsr1_x", "deepseek-v3", "sglang"), load(1024, 1024, 4, PolicyName::fp4)), 16384);
   EXPECT_EQ(budget(run("dsr1_x", "deepseek-v3", "vllm"), load(1024, 1024, 4)), 0) << "as the stack has it";
   const auto poll = [](std::int64_t clients, Architecture architecture) {
@@ -120,6 +143,9 @@ TEST(ClientRuns, HaveTheBudgetsOfTheirRecipes) {
   EXPECT_EQ(poll(8, Architecture::blackwell), 10);
   EXPECT_EQ(poll(16, Architecture::blackwell), 30);
   EXPECT_EQ(poll(16, Architecture::hopper), 1);
+  const WorkloadSpec four = load(1024, 1024, 4);
+  EXPECT_EQ(recipe_of(run("dsr1_x", "deepseek-v3", "sglang"), four).first_prompts, 0);
+  EXPECT_FALSE(recipe_of(run("dsr1_x", "deepseek-v3", "sglang", Architecture::hopper), four).first_prompts);
 }
 
 /// Such a server reads one prompt in an iteration, however long, and not as many as the engine's default has room for:

@@ -55,6 +55,48 @@ TEST(PoolRecipes, AreFoundByWhatTheRowPrints) {
   EXPECT_EQ(found(older), (Answer{4, 0, 1})) << "a row without a release may be of any";
 }
 
+// Clients, ranks that decode and their places as the script of 2025 has them, and deployments of 2026 whose clients
+// wait for as long as those do for whom there is no place: with r answers each second, (clients - places) / r.
+TEST(PoolRecipes, OfTensorRtLlmHaveSomewhatFewerPlacesThanClients) {
+  const auto places = [](const std::string& software, const std::string& clients, std::int64_t of,
+                         std::int64_t workers, std::int64_t attention) {
+    PoolRecipes all(parse_csv(
+        "model,device,software,precision,prompt_tokens,output_tokens,prefill_workers,prefill_tensor_parallel,"
+        "prefill_attention_data_parallel,decode_workers,decode_tensor_parallel,decode_attention_data_"
+        "parallel,"
+        "draft_tokens,max_batch,concurrency,source\nm,d," +
+            software + ",fp4,1024,1024,1,1,4," + std::to_string(workers) + ",8," + std::to_string(attention) +
+            ",0,," + clients + ",s\n",
+        "r.csv"));
+    PoolsOfRow asked = row(of, 4, 8 * attention);
+    asked.software = software;
+    const auto recipe = all.find(asked);
+    return recipe ? recipe->max_batch.value_or(0) : -1;
+  };
+  struct Known {
+    std::int64_t clients, ranks, places;
+  };
+  for (const auto& [clients, ranks, known] : {Known{1075, 32, 32},
+                                              {1075, 16, 64},
+                                              {4300, 16, 256},
+                                              {4300, 8, 512},
+                                              {2150, 16, 128},
+                                              {2252, 8, 256},
+                                              {512, 32, 16},
+                                              {538, 32, 16},
+                                              {2150, 8, 256},
+                                              {269, 32, 8}})
+    EXPECT_EQ(places("trtllm 0.5", std::to_string(clients), clients, 1, ranks), known) << clients;
+  EXPECT_EQ(places("trtllm 0.5", "256 538", 256, 1, 32), 16) << "a step of the same series";
+  EXPECT_EQ(places("trtllm 0.8", "4 24 84", 24, 4, 1), 4) << "4.15 s with 1.9 answers each second for 24";
+  EXPECT_EQ(places("trtllm 0.8", "4 24 84", 84, 4, 1), 16);
+  EXPECT_EQ(places("trtllm 0.8", "12 24 48 96 192", 24, 4, 1), 32);
+  EXPECT_EQ(places("trtllm 0.8", "12 48 96 192", 12, 4, 1), 32) << "24 is not shown";
+  EXPECT_EQ(places("trtllm 0.8", "1600", 1600, 2, 8), 100) << "a place for each";
+  EXPECT_EQ(places("trtllm 0.8", "1", 1, 4, 1), 1);
+  EXPECT_EQ(places("sglang 0.5", "84", 84, 4, 1), 0) << "as the stack has it";
+}
+
 TEST(PoolRecipes, AreOfTheirRelease) {
   PoolsOfRow other = row(4, 4, 8);
   other.software = "engine 1.24";
