@@ -171,7 +171,7 @@ std::vector<double> acceptance_of(std::string_view model) {
 /// (max-num-batched-tokens 8192); SGLang chunked-prefill-size 16384 with fp4, 32768 with fp8, and on Blackwell
 /// scheduler-recv-interval 30 from 16 clients on, else 10, with kernels of experts that come compiled
 /// (moe-runner-backend flashinfer_trtllm), where DeepGEMM compiles as shapes are met; TensorRT-LLM max_num_tokens
-/// 16384 for dense models, 20000  for gpt-oss, and under data-parallel attention attention_dp_config with
+/// 16384 for dense models, 20000 for gpt-oss, and under data-parallel attention attention_dp_config with
 /// enable_balance and timeout_iters 60.
 ServerRecipe recipe_of(const RunFacts& facts, const WorkloadSpec& workload) {
   // InferenceX's client opens a connection for each request and times it from before that: what vLLM's first tokens
