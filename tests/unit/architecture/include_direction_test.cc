@@ -185,8 +185,9 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
         "engine/spec",
         "engine/base"}},
       {"sweep/python",
-       {"sweep/cli/commands", "sweep/cli/terminal", "sweep/cli", "sweep/validate", "sweep/runner", "sweep/study", "sweep/space",
-        "sweep/yaml", "results_schema/rows", "results_schema/disk", "engine", "engine/spec", "engine/base"}},
+       {"sweep/cli/commands", "sweep/cli/terminal", "sweep/cli", "sweep/validate", "sweep/runner",
+        "sweep/study", "sweep/space", "sweep/yaml", "results_schema/rows", "results_schema/disk", "engine",
+        "engine/spec", "engine/base"}},
   };
   return kStoreys;
 }
