@@ -153,7 +153,7 @@ std::vector<Broken> broken_tables() {
       {"unknown column",
        replaced(header, "recompute", "recomputed") + rows,
        2,
-       {"runs.csv:1: recomputed: unknown column", "'recompute'?"}},
+       {"runs.csv:1: recomputed: unknown column of a table of plans (did you mean 'recompute'?)"}},
       {"column twice", replaced(header, "source", "id") + rows, 2, {"runs.csv:1: id: is named twice"}},
       {"short row", header + rows + "a,training\n", 2, {"runs.csv:4: has 2 cells"}},
       {"open quote", header + rows + "\"a,training\n", 2, {"runs.csv:4: a quote is never closed"}},
