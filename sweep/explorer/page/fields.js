@@ -47,6 +47,7 @@ function numberControls(field, id, line) {
     waiting = setTimeout(take, 500, true);
   };
   text.onchange = () => take(false);
+  text.onblur = () => { line.isTyped = false; };
   const slider = element("input", {type: "range", min: 0, max: SLIDER_STEPS, step: 1, ariaLabel: `${field.label}, slider`});
   const slide = (passing) => {
     text.value = textOf(line.field, valueAt(line.range, Number(slider.value)));
