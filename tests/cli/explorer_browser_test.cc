@@ -146,11 +146,13 @@ TEST_F(ExplorerBrowserTest, FiftySettingsAreThoseOfTheProgram) {
       "page %.2f MB, first answer after %s ms\n",
       static_cast<double>(fs::file_size(work() / "page.html")) / 1e6,
       browser_->in_page("return document.documentElement.dataset.firstAnswerMs").get<std::string>().c_str());
-  EXPECT_GT(compare_settings("study.yaml", 30, 1), 20);
+  int compared = compare_settings("study.yaml", 35, 1);
   write("serving.yaml", kInferenceStudy);
   ASSERT_EQ(run({"explore", "serving.yaml", "-o", "page.html", "--force"}).code, 0);
   navigate("");
-  EXPECT_GT(compare_settings("serving.yaml", 20, 2), 12);
+  compared += compare_settings("serving.yaml", 25, 2);
+  EXPECT_GE(compared, 50);
+  std::printf("%d settings of 60 can be computed\n", compared);
 }
 
 TEST_F(ExplorerBrowserTest, InputsMoveThePageAndALinkRestoresIt) {
@@ -297,20 +299,18 @@ TEST_F(ExplorerBrowserTest, EveryoneCanUseThePage) {
         "document.querySelectorAll('details').forEach((part) => { part.open = true; });"
         "byId('sweep-start').click();");
     ASSERT_TRUE(page.holds("sweep.done > 0 && !sweep.isRunning"));
-    for (const bool problem : {false, true}) {
-      if (problem) page.in_page(type("field-hardware.device.sm.clock", "fast"));
-      ASSERT_TRUE(page.holds(problem ? "!byId('problem-box').hidden" : "byId('problem-box').hidden"));
-      for (const int width : dark ? std::vector{1280} : std::vector{400, 1280}) {
-        page.set_width(width);
-        page.in_page("await new Promise((resolve) => { setTimeout(resolve, 300); });");  // charts follow
-        EXPECT_EQ(page.in_page(kMisplaced), json::array()) << width;
-        if (!has_rules) continue;
-        EXPECT_EQ(
-            page.in_page(rules + ";\nconst found = await axe.run(); return found.violations.map((one) => "
-                                 "`${one.id}: ${one.nodes.map(({target}) => target).slice(0, 3)}`);"),
-            json::array())
-            << "at " << width << (dark ? " in the dark" : "") << (problem ? " with a problem" : "");
-      }
+    const bool problem = !dark;  // each once: the rules take seconds
+    if (problem) page.in_page(type("field-hardware.device.sm.clock", "fast"));
+    ASSERT_TRUE(page.holds(problem ? "!byId('problem-box').hidden" : "byId('problem-box').hidden"));
+    for (const int width : {400, 1280}) {
+      page.set_width(width);
+      page.in_page("await new Promise((resolve) => { setTimeout(resolve, 300); });");  // charts follow
+      EXPECT_EQ(page.in_page(kMisplaced), json::array()) << width;
+      if (!has_rules || dark != (width == 1280)) continue;
+      EXPECT_EQ(page.in_page(rules + ";\nconst found = await axe.run(); return found.violations.map((one) => "
+                                     "`${one.id}: ${one.nodes.map(({target}) => target).slice(0, 3)}`);"),
+                json::array())
+          << "at " << width << (dark ? " in the dark" : " with a problem");
     }
   }
   if (!has_rules)
