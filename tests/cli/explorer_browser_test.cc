@@ -280,11 +280,13 @@ TEST_F(ExplorerBrowserTest, WorthIsTheDifferenceOfTwoPredictions) {
 constexpr const char* kMisplaced = R"(
   const misplaced = [], page = document.documentElement;
   if (page.scrollWidth > page.clientWidth) misplaced.push(`page: ${page.scrollWidth} of ${page.clientWidth}`);
-  for (const cell of document.querySelectorAll("dt, dd, h1, h2, h3, .note, .controls label, .field, .field *, button, summary, li")) {
+  const texts = "dt, dd, h1, h2, h3, .note, .controls label, .field, .field *, button, summary, li";
+  for (const cell of document.querySelectorAll(texts)) {
     if (cell.offsetWidth === 0) continue;
     const right = cell.getBoundingClientRect().right;
     if (right > page.clientWidth + 0.5 && !cell.closest(".scroll")) misplaced.push(`outside: ${cell.textContent}`);
-    if (cell.matches("label, small, p, dd") && cell.scrollWidth > cell.clientWidth + 1) misplaced.push(`clipped: ${cell.textContent}`);
+    const isClipped = cell.matches("label, small, p, dd") && cell.scrollWidth > cell.clientWidth + 1;
+    if (isClipped) misplaced.push(`clipped: ${cell.textContent}`);
   }
   return misplaced;)";
 
