@@ -146,11 +146,13 @@ TEST_F(ExplorerBrowserTest, FiftySettingsAreThoseOfTheProgram) {
       "page %.2f MB, first answer after %s ms\n",
       static_cast<double>(fs::file_size(work() / "page.html")) / 1e6,
       browser_->in_page("return document.documentElement.dataset.firstAnswerMs").get<std::string>().c_str());
-  EXPECT_GT(compare_settings("study.yaml", 30, 1), 20);
+  int compared = compare_settings("study.yaml", 35, 1);
   write("serving.yaml", kInferenceStudy);
   ASSERT_EQ(run({"explore", "serving.yaml", "-o", "page.html", "--force"}).code, 0);
   navigate("");
-  EXPECT_GT(compare_settings("serving.yaml", 20, 2), 12);
+  compared += compare_settings("serving.yaml", 25, 2);
+  EXPECT_GE(compared, 50);
+  std::printf("%d settings of 60 can be computed\n", compared);
 }
 
 TEST_F(ExplorerBrowserTest, InputsMoveThePageAndALinkRestoresIt) {
@@ -278,11 +280,13 @@ TEST_F(ExplorerBrowserTest, WorthIsTheDifferenceOfTwoPredictions) {
 constexpr const char* kMisplaced = R"(
   const misplaced = [], page = document.documentElement;
   if (page.scrollWidth > page.clientWidth) misplaced.push(`page: ${page.scrollWidth} of ${page.clientWidth}`);
-  for (const cell of document.querySelectorAll("dt, dd, h1, h2, h3, .note, .controls label, .field, .field *, button, summary, li")) {
+  const texts = "dt, dd, h1, h2, h3, .note, .controls label, .field, .field *, button, summary, li";
+  for (const cell of document.querySelectorAll(texts)) {
     if (cell.offsetWidth === 0) continue;
     const right = cell.getBoundingClientRect().right;
     if (right > page.clientWidth + 0.5 && !cell.closest(".scroll")) misplaced.push(`outside: ${cell.textContent}`);
-    if (cell.matches("label, small, p, dd") && cell.scrollWidth > cell.clientWidth + 1) misplaced.push(`clipped: ${cell.textContent}`);
+    const isClipped = cell.matches("label, small, p, dd") && cell.scrollWidth > cell.clientWidth + 1;
+    if (isClipped) misplaced.push(`clipped: ${cell.textContent}`);
   }
   return misplaced;)";
 
@@ -297,20 +301,18 @@ TEST_F(ExplorerBrowserTest, EveryoneCanUseThePage) {
         "document.querySelectorAll('details').forEach((part) => { part.open = true; });"
         "byId('sweep-start').click();");
     ASSERT_TRUE(page.holds("sweep.done > 0 && !sweep.isRunning"));
-    for (const bool problem : {false, true}) {
-      if (problem) page.in_page(type("field-hardware.device.sm.clock", "fast"));
-      ASSERT_TRUE(page.holds(problem ? "!byId('problem-box').hidden" : "byId('problem-box').hidden"));
-      for (const int width : dark ? std::vector{1280} : std::vector{400, 1280}) {
-        page.set_width(width);
-        page.in_page("await new Promise((resolve) => { setTimeout(resolve, 300); });");  // charts follow
-        EXPECT_EQ(page.in_page(kMisplaced), json::array()) << width;
-        if (!has_rules) continue;
-        EXPECT_EQ(
-            page.in_page(rules + ";\nconst found = await axe.run(); return found.violations.map((one) => "
-                                 "`${one.id}: ${one.nodes.map(({target}) => target).slice(0, 3)}`);"),
-            json::array())
-            << "at " << width << (dark ? " in the dark" : "") << (problem ? " with a problem" : "");
-      }
+    const bool problem = !dark;  // each once: the rules take seconds
+    if (problem) page.in_page(type("field-hardware.device.sm.clock", "fast"));
+    ASSERT_TRUE(page.holds(problem ? "!byId('problem-box').hidden" : "byId('problem-box').hidden"));
+    for (const int width : {400, 1280}) {
+      page.set_width(width);
+      page.in_page("await new Promise((resolve) => { setTimeout(resolve, 300); });");  // charts follow
+      EXPECT_EQ(page.in_page(kMisplaced), json::array()) << width;
+      if (!has_rules || dark != (width == 1280)) continue;
+      EXPECT_EQ(page.in_page(rules + ";\nconst found = await axe.run(); return found.violations.map((one) => "
+                                     "`${one.id}: ${one.nodes.map(({target}) => target).slice(0, 3)}`);"),
+                json::array())
+          << "at " << width << (dark ? " in the dark" : " with a problem");
     }
   }
   if (!has_rules)

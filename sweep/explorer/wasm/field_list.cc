@@ -196,6 +196,8 @@ Json fields_json(const sweep::Study& study, const yaml::Node& workload, const Se
       const std::size_t dot = leaf.path.find('.');
       if (dot == std::string::npos || std::string_view(leaf.path).substr(0, dot) != part) continue;
       const std::string_view path = std::string_view(leaf.path).substr(dot + 1);
+      // How many there are of a dimension follows from the cluster, which the page has written out, and the GPUs.
+      if (part == "fabric" && path.ends_with(".size")) continue;
       auto field = field_of(leaf, path, tree);
       if (!field) continue;
       describe(part, path, *field);
