@@ -54,7 +54,7 @@ shardscape_installed_library(study OF shardscape_study WITHOUT shardscape_simula
 # Headers keep their places: "engine/simulate.h" is written so in the tree and by who links the package.
 install(DIRECTORY engine sweep results_schema DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shardscape FILES_MATCHING PATTERN "*.h"
         PATTERN "sweep/cli" EXCLUDE PATTERN "report" EXCLUDE PATTERN "python" EXCLUDE PATTERN "studies" EXCLUDE
-        PATTERN "published" EXCLUDE)
+        PATTERN "published" EXCLUDE PATTERN "wasm" EXCLUDE)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/Shardscape)
 install(EXPORT ShardscapeTargets NAMESPACE Shardscape:: DESTINATION ${package})
 set(SHARDSCAPE_DATA ${CMAKE_INSTALL_DATADIR}/shardscape)

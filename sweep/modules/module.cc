@@ -38,7 +38,8 @@ std::optional<fs::path> find(std::string_view file) {
   std::error_code error;
   bool shared = false;
   const fs::path folder = own_folder(shared), above = folder.parent_path();
-  std::vector<fs::path> places = {folder, above, above.parent_path()};
+  std::vector<fs::path> places = {folder, above};
+  if (shared) places.push_back(above.parent_path());
   for (const fs::path& place : own_places()) places.push_back(place / SHARDSCAPE_LIBRARY_DIR);
   for (const fs::path& place : places) {
     if (!place.empty() && fs::exists(place / file, error)) return place / file;

@@ -24,7 +24,10 @@ std::optional<std::size_t> stated_width() {
 
 /// The file of the terminal behind a stream; -1 where there is none.
 int terminal_of(const std::ostream& out) {
-  const int file = &out == &std::cout ? STDOUT_FILENO : &out == &std::cerr ? STDERR_FILENO : -1;
+  // Inside another program what is written may be taken elsewhere.
+  static const std::streambuf* const kOut = std::cout.rdbuf();
+  static const std::streambuf* const kErr = std::cerr.rdbuf();
+  const int file = out.rdbuf() == kOut ? STDOUT_FILENO : out.rdbuf() == kErr ? STDERR_FILENO : -1;
   return file >= 0 && isatty(file) != 0 ? file : -1;
 }
 

@@ -12,7 +12,8 @@ namespace shardscape::yaml {
 
 std::optional<Node> parse(const std::string& text, const std::string& source, Diagnostics& diagnostics) {
   const Location where{std::make_shared<const std::string>(source), 0, 0};
-  const bool tree = text.find_first_of("{[") == text.find_first_not_of(" \n");
+  const std::size_t first = text.find_first_not_of(" \n");
+  const bool tree = first != std::string::npos && (text[first] == '{' || text[first] == '[');
   if (!tree) {
     Node node = Node::scalar(text);
     node.where = where;

@@ -6,14 +6,20 @@ import copy
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from . import _shardscape
 from ._commands import PathLike, encoded, run
 from .errors import InputError
+
+KINDS = (
+    "model", "device", "cluster", "stack", "logic node", "memory technology", "network technology", "floor plan",
+)
 
 __all__ = ["Preset", "Presets", "presets"]
 
@@ -73,9 +79,12 @@ class Preset:
             keys["name"] = name
         return Preset(self.kind, name, keys)
 
-    def save(self, path: PathLike) -> None:
-        """Writes the preset as a file (JSON, which YAML reads: call it .yaml)."""
-        with open(path, "w", encoding="utf-8") as file:
+    def save(self, path: PathLike, force: bool = False) -> None:
+        """Writes the preset as a file (JSON, which YAML reads: call it .yaml); FileExistsError where there is one,
+        unless `force`."""
+        if force and (os.path.isfile(path) or os.path.islink(path)):
+            os.remove(path)
+        with open(path, "x", encoding="utf-8") as file:
             json.dump(plain(self._keys), file, indent=1, ensure_ascii=False)
 
     def check(self) -> dict[str, Any]:
@@ -156,14 +165,23 @@ def _file_of(preset: Preset) -> str:
     """A file of the preset, for this process: its name is that of the preset, its folder that of its content."""
     if not _folder:
         _folder.append(tempfile.mkdtemp(prefix="shardscape-presets-"))
-        atexit.register(shutil.rmtree, _folder[0], ignore_errors=True)
+        atexit.register(_remove, _folder[0], os.getpid())
     text = json.dumps(plain(preset._keys), indent=1, ensure_ascii=False)
     folder = os.path.join(_folder[0], hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16])
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, preset.name.replace(os.sep, "_").lstrip(".") + ".yaml")
-    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text)
+    if not os.path.exists(path):  # its folder says what it holds; another thread may write the same
+        part = f"{path}.{os.getpid()}.{threading.get_ident()}"
+        with open(part, "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text)
+        os.replace(part, path)
     return path
+
+
+def _remove(folder: str, process: int) -> None:
+    """Removes the folder of this process: a process that was forked has the one of its parent."""
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _shown(
@@ -174,8 +192,8 @@ def _shown(
         raise InputError(f"presets: no preset '{name}'")
     _, out, _ = run(["presets", name], presets=folders, places=places)
     found = []
-    for part in ("\n" + out).split("\n# ")[1:]:
-        head, _, text = part.partition("\n")
-        kind, _, file = head.partition(", ")
-        found.append((kind, file, _shardscape.parse_yaml(text, name)))
+    heads = list(re.finditer(rf"^# ({'|'.join(KINDS)}), (.*)$", out, re.MULTILINE))
+    for head, after in zip(heads, [*heads[1:], None]):
+        text = out[head.end() : after.start() if after else None]
+        found.append((head[1], head[2], _shardscape.parse_yaml(text, name)))
     return found
