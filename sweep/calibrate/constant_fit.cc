@@ -173,7 +173,10 @@ void ConstantFit::run(const Dataset& data) {
     report_.converged = found.converged;
     report_.objective_before = loss_of(data.residuals({base_})[0], typical_error_);
     report_.objective_after = found.objective;
-    if (report_.few) hold_back(data);
+    if (report_.few) {
+      hold_back(data);
+      report_.objective_after = loss_of(data.residuals({values()})[0], typical_error_);
+    }
     return;
   }
 }

@@ -5,6 +5,7 @@
 #include <libdeflate.h>
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <memory>
@@ -50,34 +51,44 @@ std::string base64_of_gzip(std::string_view bytes) {
 /// Adds the YAML files of a folder of presets, as JSON, under "/presets/"; those of earlier folders stay.
 void add_presets(const fs::path& folder, Json& files, yaml::Diagnostics& diagnostics) {
   std::error_code error;
-  for (const char* const part : {"models", "hw_presets"}) {
+  std::vector<fs::path> found;
+  for (const char* const part : {"models", "hw_presets"})
     for (fs::recursive_directory_iterator at(folder / part, error), end; !error && at != end;
-         at.increment(error)) {
-      if (at->path().extension() != ".yaml" || !at->is_regular_file(error)) continue;
-      const std::string name = "/presets/" + at->path().lexically_relative(folder).generic_string();
-      if (files.contains(name)) continue;
-      const auto text = yaml::read_text(at->path());
-      const auto tree = text ? yaml::parse(*text, at->path().string(), diagnostics) : std::nullopt;
-      if (tree) files[name] = json_text(to_json(*tree));
-    }
+         at.increment(error))
+      if (at->path().extension() == ".yaml" && at->is_regular_file(error)) found.push_back(at->path());
+  std::ranges::sort(found);
+  for (const fs::path& file : found) {
+    const std::string name = "/presets/" + file.lexically_relative(folder).generic_string();
+    if (files.contains(name)) continue;
+    const auto text = yaml::read_text(file);
+    if (!text) diagnostics.append(yaml::refused_file(file, text.error()).value());
+    const auto tree = text ? yaml::parse(*text, file.string(), diagnostics) : std::nullopt;
+    if (tree) files[name] = json_text(to_json(*tree));
   }
 }
 
-/// Takes the tables that a tree of a study names into the page, and names them as they are called there.
-void take_tables(yaml::Node& node, std::span<const fs::path> tables, Json& files) {
-  for (yaml::Node& item : node.items) take_tables(item, tables, files);
+/// Takes the tables that a study's tree names into the page, and names them as they are called there.
+void take_tables(yaml::Node& node, const fs::path& folder, std::span<const fs::path> tables, Json& files) {
+  bool taken = false;
+  for (yaml::Node& item : node.items) take_tables(item, folder, tables, files);
   for (yaml::Entry& entry : node.entries) {
-    for (std::size_t i = 0; i < tables.size(); ++i) {
-      if (!entry.value.is_scalar() || fs::path(entry.value.text).filename() != tables[i].filename()) continue;
-      const auto text = input::read_file(tables[i], input::kMostTableBytes, "a table");
-      if (!text) throw std::runtime_error(tables[i].string() + ": " + text.error());
-      entry.value.text = "table" + std::to_string(i) + ".csv";
-      files["/study/" + entry.value.text] = *text;
-      node.erase("sha256");  // the page holds the very file
-      return take_tables(node, tables, files);
-    }
-    take_tables(entry.value, tables, files);
+    take_tables(entry.value, folder, tables, files);
+    const bool names_one =
+        entry.key == "trace" || entry.key == "file" || entry.key == "acceptance" || entry.key == "table";
+    if (!names_one || !entry.value.is_scalar()) continue;
+    const auto is_it = [&](const fs::path& table) {
+      return fs::absolute(folder / entry.value.text).lexically_normal() ==
+             fs::absolute(table).lexically_normal();
+    };
+    const auto table = std::ranges::find_if(tables, is_it);
+    if (table == tables.end()) continue;
+    const auto text = input::read_file(*table, input::kMostTableBytes, "a table");
+    if (!text) throw std::runtime_error(table->string() + ": " + text.error());
+    entry.value.text = "table" + std::to_string(table - tables.begin()) + ".csv";
+    files["/study/" + entry.value.text] = *text;
+    taken = true;
   }
+  if (taken) node.erase("sha256");  // the page holds the very file
 }
 
 }  // namespace
@@ -88,7 +99,7 @@ std::string explorer_page(const ExplorerInput& input, const BrowserEngine& engin
   auto resolved = yaml::parse(input.study.resolved_yaml, "study", diagnostics);
   const auto shown = yaml::parse(input.shown, input.path, diagnostics);
   if (!resolved || !shown) return {};
-  take_tables(*resolved, input.study.tables, files);
+  take_tables(*resolved, fs::path(input.path).parent_path(), input.study.tables, files);
   files[kStudy] = json_text(to_json(*resolved));
   files[kShown] = json_text(to_json(*shown));
   for (const fs::path& folder : input.presets.directories()) add_presets(folder, files, diagnostics);
@@ -96,6 +107,7 @@ std::string explorer_page(const ExplorerInput& input, const BrowserEngine& engin
       {"engine", {{"script", engine.script}, {"wasm", base64_of_gzip(engine.wasm)}}},
       {"load", {{"ask", "load"}, {"files", std::move(files)}, {"study", kStudy}, {"shown", kShown}}},
       {"study_path", input.path},
+      {"presets", input.folders},
       {"set", input.set},
       {"program", {{"version", input.version}, {"commit", input.commit}}}};
   const std::string title = report::escape_html(input.study.title);

@@ -20,9 +20,10 @@ struct BrowserEngine {
 struct ExplorerInput {
   const sweep::Study& study;
   const yaml::Catalog& presets;
-  std::string shown;             ///< the study as its user wrote it, with the changes of the command line
-  std::string path;              ///< of the study, for commands
-  std::vector<std::string> set;  ///< the changes of the command line, for commands
+  std::string shown;                 ///< the study as its user wrote it, with the changes of the command line
+  std::vector<std::string> folders;  ///< of presets, that the command line named
+  std::string path;                  ///< of the study, for commands
+  std::vector<std::string> set;      ///< the changes of the command line, for commands
   std::string_view version, commit;
 };
 

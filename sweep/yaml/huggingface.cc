@@ -28,6 +28,26 @@ void read_architectures(HuggingFaceConfig& config) {
   }
 }
 
+/// Whether lists and objects are nested deeper than any config's: copying and writing them recurses.
+bool too_deep(std::string_view text) {
+  constexpr int kDeepest = 64;
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (quoted && c == '\\') {
+      ++at;
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && (c == '[' || c == '{')) {
+      if (++depth > kDeepest) return true;
+    } else if (!quoted && (c == ']' || c == '}')) {
+      --depth;
+    }
+  }
+  return false;
+}
+
 /// The config of the language model where it stands inside that of a model which sees or hears as well, with what the
 /// outer one says for both; else the config itself.
 Json language_model(const Json& json) {
@@ -71,6 +91,11 @@ Diagnostic syntax_error(const std::string& text, const std::string& source, cons
 std::optional<ModelSpec> read_huggingface(const std::string& text, const std::string& name,
                                           const std::string& source, Diagnostics& diagnostics) {
   Json json;
+  if (too_deep(text)) {
+    diagnostics.add({std::make_shared<const std::string>(source), 1, 1}, "",
+                    "must be a Hugging Face config: lists and objects are nested more than 64 deep");
+    return std::nullopt;
+  }
   try {
     json = Json::parse(text);
   } catch (const Json::parse_error& error) {
@@ -108,6 +133,7 @@ std::optional<ModelSpec> read_huggingface(const std::string& text, const std::st
 }
 
 std::optional<HuggingFaceShape> huggingface_shape(const std::string& text) {
+  if (too_deep(text)) return std::nullopt;
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return std::nullopt;
   const Json config = language_model(json);

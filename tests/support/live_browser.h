@@ -33,7 +33,8 @@ class LiveBrowser {
   /// A window of so many pixels; `folder` takes the browser's own files.
   LiveBrowser(const std::string& folder, int width, bool dark = false) {
     int requests[2], answers[2];
-    if (pipe2(requests, O_CLOEXEC) != 0 || pipe2(answers, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
+    if (pipe2(requests, O_CLOEXEC) != 0 || pipe2(answers, O_CLOEXEC) != 0)
+      throw std::runtime_error("no pipe");
     const std::string program = browser_on_path(), profile = "--user-data-dir=" + folder;
     pid_ = fork();
     if (pid_ == 0) {

@@ -72,10 +72,17 @@ int run_explore(const ExploreArguments& arguments, const CommonOptions& common) 
   const yaml::Catalog presets = make_catalog(common);
   const results::RunInfo run = run_info(common, 1);
   yaml::Diagnostics diagnostics;
-  const std::string page =
-      explorer::explorer_page({study, presets, shown_study(arguments.study), arguments.study.file.string(),
-                               arguments.study.overrides, version(), run.git_commit},
-                              engine, diagnostics);
+  std::vector<std::string> folders;
+  for (const fs::path& folder : common.presets) folders.push_back(folder.string());
+  const explorer::ExplorerInput input{study,
+                                      presets,
+                                      shown_study(arguments.study),
+                                      folders,
+                                      arguments.study.file.string(),
+                                      arguments.study.overrides,
+                                      version(),
+                                      run.git_commit};
+  const std::string page = explorer::explorer_page(input, engine, diagnostics);
   if (!diagnostics.empty()) throw BadInput(diagnostics);
   results::write_output(output, page);
   std::cout << "explorer of " << study.title << " in " << arguments.output.string() << " ("

@@ -92,7 +92,13 @@ std::vector<std::string> words_of(const CLI::Option& option, const yaml::Catalog
   return words;
 }
 
-std::string joined_words(const std::vector<std::string>& words) {
+/// The words that a shell takes as they are: names of files in folders of presets may be anything.
+std::string joined_words(std::vector<std::string> words) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
+  std::erase_if(words, [](const std::string& word) {
+    return word.empty() || word.find_first_not_of(kPlain) != std::string::npos;
+  });
   return fmt::format("{}", fmt::join(words, " "));
 }
 
@@ -196,7 +202,11 @@ _shardscape() {{
     _files
   fi
 }}
-compdef _shardscape shardscape
+if [[ $funcstack[1] == _shardscape ]]; then
+  _shardscape "$@"
+else
+  compdef _shardscape shardscape
+fi
 )",
                      names, options, values);
 }

@@ -22,7 +22,10 @@ function engineWorker() {
       }
       try {
         engine ??= await start();
-        const answer = engine.ccall("shardscape_answer", "string", ["string"], [JSON.stringify(request)]);
+        const text = JSON.stringify(request), size = engine.lengthBytesUTF8(text) + 1, at = engine._malloc(size);
+        engine.stringToUTF8(text, at, size);
+        const answer = engine.ccall("shardscape_answer", "string", ["number"], [at]);
+        engine._free(at);
         postMessage({id, answer: JSON.parse(answer)});
       } catch (error) {
         postMessage({id, broken: true, answer: {problems: [`engine: ${error.message ?? error}`]}});

@@ -21,9 +21,10 @@ function sayProgress() {
   const verdicts = [["feasible", sweep.rows.length], ...sweep.counts].map(([status, count]) => `${formatCount(count)} ${inWords(status)}`);
   const sampled = sweep.of < sweep.total ? ` (of ${formatCount(sweep.total)}: a page sweeps at most ${formatCount(SWEEP_LIMIT)}, ` +
       "evenly spread; the program sweeps all)" : "";
+  const settings = sweep.settings > 1 ? ` The study has ${formatCount(sweep.settings)} settings; these are points of the first.` : "";
   const stale = sweep.of_set !== String(changesOf(state).set) ? " The numbers have changed since." : "";
   byId("sweep-says").textContent = sweep.of === 0 ? "" :
-      `${formatCount(sweep.done)} of ${formatCount(sweep.of)} points${sampled}: ${verdicts.join(", ")}.${stale}`;
+      `${formatCount(sweep.done)} of ${formatCount(sweep.of)} points${sampled}: ${verdicts.join(", ")}.${settings}${stale}`;
   const bar = byId("sweep-progress");
   bar.hidden = !sweep.isRunning;
   bar.value = sweep.of > 0 ? sweep.done / sweep.of : 0;
@@ -36,7 +37,7 @@ function drawSweepTable() {
   const rows = ranked().slice(0, 10);
   fillTable(byId("sweep-table"), ["rank", "time", "tokens/s per GPU", "memory", "plan"], rows.map((row, i) => {
     const button = element("button", {type: "button", ariaLabel: `Set the plan ${row.point}`}, row.point);
-    button.onclick = () => setPlan(row.point, row.set);
+    button.onclick = () => setPlan(row.point);
     return [String(i + 1), formatNumber(row.time_s, "s"), formatNumber(row.tokens_per_s_per_gpu, "1"),
             formatNumber(row.memory_bytes, "byte"), button];
   }), [0, 1, 2, 3]);
@@ -65,7 +66,7 @@ function drawSweepScatter() {
       plugins: {legend: {position: "bottom", labels: {usePointStyle: true}}, tooltip: {callbacks: {label: ({raw}) => says(raw)}}},
       onClick: (_, points, chart) => {
         const row = points.map(({datasetIndex, index}) => chart.data.datasets[datasetIndex].data[index].row).find(Boolean);
-        if (row) setPlan(row.point, row.set);
+        if (row) setPlan(row.point);
       },
     },
   });
@@ -90,6 +91,7 @@ async function runSweep() {
     if (i === 0) {
       blocks = blocksOf(answer.total);
       sweep.total = answer.total;
+      sweep.settings = answer.settings;
       sweep.of = blocks.reduce((sum, from) => sum + Math.min(BLOCK, answer.total - from), 0);
     }
     for (const row of answer.rows) {

@@ -6,7 +6,9 @@ const shellWord = (word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.rep
 /** The command that predicts the present setting; changes that the page was made with come first. */
 function commandOf({set, point}) {
   const words = [`shardscape simulate ${shellWord(DATA.study_path)}`,
-                 ...[...(DATA.set ?? []), ...set].map((change) => `--set ${shellWord(change)}`), ...(point ? [`--point ${shellWord(point)}`] : []), "--explain"];
+                 ...(DATA.presets ?? []).map((folder) => `--presets ${shellWord(folder)}`),
+                 ...[...(DATA.set ?? []), ...set].map((change) => `--set ${shellWord(change)}`),
+                 ...(point ? [`--point ${shellWord(point)}`] : []), "--explain"];
   return words.join(" \\\n  ");
 }
 

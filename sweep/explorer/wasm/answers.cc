@@ -13,6 +13,8 @@
 #include "engine/schedule/pipeline.h"
 #include "engine/simulate.h"
 #include "engine/timeline/timed_step.h"
+#include "results_schema/rows/columns.h"
+#include "results_schema/rows/limits.h"
 #include "sweep/cli/reports/load_mix_report.h"
 #include "sweep/cli/reports/simulate_report.h"
 #include "sweep/explorer/node_json.h"
@@ -107,7 +109,7 @@ sweep::Study Answers::changed(const Json& request, const yaml::Catalog& catalog,
   sweep::StudyOptions options;
   options.overrides = changes_of(request);
   options.overrides.insert(options.overrides.end(), more.begin(), more.end());
-  auto study = sweep::parse_study(study_, "study", {}, catalog, options);
+  auto study = sweep::parse_study(study_, "study", "/shardscape/study", catalog, options);
   if (study) return *std::move(study);
   std::vector<std::string> problems;
   for (const yaml::Diagnostic& problem : study.error().list()) problems.push_back(yaml::to_string(problem));
@@ -196,7 +198,7 @@ Json Answers::worth(const Json& request) const {
   if (!(share > 0 && share < 1)) throw Refused({"share: must be above 0 and below 1"});
   const auto seconds_of = [&](const sweep::Study& other) -> std::optional<double> {
     const Setting setting = other.setting(point.at);
-    const Prediction prediction = Simulator(setting, {.time_infeasible = true}).run(plan);
+    const Prediction prediction = Simulator(setting, {.time_infeasible = true, .mode = study.mode}).run(plan);
     if (!prediction.has_times()) return std::nullopt;
     return prediction.whole(other.phase()).value();
   };
@@ -236,28 +238,27 @@ Json Answers::sweep(const Json& request) const {
   std::vector<sweep::Constraint> constraints;
   for (const std::string& text : study.space.constraints)
     constraints.push_back(sweep::Constraint::parse(text).value());
+  // Points of the first setting alone: what a row of another one stands for, its plan would not say.
+  const std::uint64_t settings = study.setting_count() / study.gpu_counts.size();
+  const std::uint64_t total = space.points_on(0).second / settings;
   const auto from = request.at("from").get<std::uint64_t>();
-  const std::uint64_t end = std::min(space.size(), from + request.at("count").get<std::uint64_t>());
-  Json json = {{"total", space.size()}, {"rows", Json::array()}};
-  std::optional<std::uint64_t> held;  // the setting of the simulator
-  Setting setting;
-  std::optional<Simulator> simulator;
+  const std::uint64_t end = std::min(total, from + request.at("count").get<std::uint64_t>());
+  const Setting setting = study.setting(0);
+  Simulator simulator(setting, {.mode = study.mode});
+  const results::LimitCheck limits(results::ColumnTable(study.phase(), {}, study.extras()), study.limits);
+  Json json = {{"total", total}, {"settings", study.setting_count()}, {"rows", Json::array()}};
   for (std::uint64_t id = from; id < end; ++id) {
-    const sweep::PointIndex point = space.point(id);
-    if (held != point.setting) {
-      simulator.reset();
-      setting = study.setting(point.setting);
-      simulator.emplace(setting, SimulateOptions{.mode = study.mode});
-      held = point.setting;
-    }
-    const auto holds = [&](const sweep::Constraint& one) { return one.holds(point.plan, setting.workload); };
-    Json row = {{"id", id}, {"point", sweep::to_point_text(point.plan, study.phase())}};
+    const ParallelPlan plan = space.point(id).plan;
+    const auto holds = [&](const sweep::Constraint& one) { return one.holds(plan, setting.workload); };
+    Json row = {{"id", id}, {"point", sweep::to_point_text(plan, study.phase())}};
     if (!std::ranges::all_of(constraints, holds)) {
       row["status"] = name_of(Status::constraint);
     } else {
-      const Prediction prediction = simulator->run(point.plan);
-      row["status"] = name_of(prediction.status);
-      if (prediction.status == Status::ok) {
+      const Prediction prediction = simulator.run(plan);
+      const bool missed = prediction.status == Status::ok && !study.limits.empty() &&
+                          !limits.misses({0, plan, setting.workload, {}, prediction}).empty();
+      row["status"] = name_of(missed ? Status::missed : prediction.status);
+      if (prediction.status == Status::ok && !missed) {
         row["time_s"] = prediction.whole(study.phase()).value();
         row["memory_bytes"] = prediction.memory_peak.value();
         row["tokens_per_s_per_gpu"] = prediction.tokens_per_s_per_gpu;
@@ -265,7 +266,7 @@ Json Answers::sweep(const Json& request) const {
     }
     json["rows"].push_back(std::move(row));
   }
-  if (end < space.size()) json["next"] = end;
+  if (end < total) json["next"] = end;
   return json;
 }
 
