@@ -175,7 +175,7 @@ void ConstantFit::run(const Dataset& data) {
     report_.objective_after = found.objective;
     if (report_.few) {
       hold_back(data);
-      report_.objective_after = loss_of(data.residuals({values()})[0], typical_error_);
+      report_.objective_after = loss_of(data.residuals({at(1)})[0], typical_error_);
     }
     return;
   }
