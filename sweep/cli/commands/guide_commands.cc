@@ -96,7 +96,7 @@ std::vector<std::string> words_of(const CLI::Option& option, const yaml::Catalog
 std::string joined_words(std::vector<std::string> words) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
-  std::erase_if(words, [](const std::string& word) {
+  std::erase_if(words, [&](const std::string& word) {
     return word.empty() || word.find_first_not_of(kPlain) != std::string::npos;
   });
   return fmt::format("{}", fmt::join(words, " "));
