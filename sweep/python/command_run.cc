@@ -99,7 +99,8 @@ py::tuple run(std::vector<std::string> words, const std::shared_ptr<const Inputs
   common.stop = &stop;
   if (inputs) common.given = &inputs->given();
   who_runs = std::this_thread::get_id();
-  const auto done = std::unique_ptr<void, void (*)(void*)>(&common, [](void*) { who_runs = {}; });
+  const auto done =
+      std::unique_ptr<void, void (*)(void*)>(&common, [](void*) { who_runs = std::thread::id(); });
   std::optional<py::error_already_set> failure;
   std::string out, notes;
   int code = 0;
