@@ -213,7 +213,9 @@ std::int64_t sglang_ranks(C of) { return of.plan.tensor * of.coupled(); }
 Said sglang_dispatch(C of) {
   if (!of.experts() || of.plan.expert == 1 || serving(of).dispatch == ServedDispatch::all_gather)
     return unasked();
-  return serving(of).dispatch == ServedDispatch::kernels || of.coupled() > 1 ? value("deepep") : unasked();
+  if (of.coupled() > 1) return value("deepep");
+  const bool kernels = serving(of).dispatch == ServedDispatch::kernels && of.plan.expert == sglang_ranks(of);
+  return kernels ? value("deepep") : unasked();
 }
 Said sglang_experts(C of) {
   if (!of.experts()) return unasked();
