@@ -106,8 +106,8 @@ const std::vector<Framework>& frameworks();
 const Framework* find_framework(std::string_view name);
 std::vector<std::string> framework_names();
 /// The framework that the stack's name, its base or, for servers, its scheduler names; where none does, Megatron-LM and
-/// vLLM.
-const Framework& nearest_framework(const StackProfile& stack, Phase phase);
+/// vLLM. Never the one called `other`.
+const Framework& nearest_framework(const StackProfile& stack, Phase phase, std::string_view other = {});
 
 // Each framework's table.
 Framework megatron_lm();

@@ -37,9 +37,10 @@ std::vector<std::string> framework_names() {
   return names;
 }
 
-const Framework& nearest_framework(const StackProfile& stack, Phase phase) {
+const Framework& nearest_framework(const StackProfile& stack, Phase phase, std::string_view other) {
   for (const Framework& framework : frameworks())
-    if (framework.phase == phase && stack.name.starts_with(framework.name)) return framework;
+    if (framework.phase == phase && framework.name != other && stack.name.starts_with(framework.name))
+      return framework;
   if (phase == Phase::training) return *find_framework("megatron-lm");
   const ServingPolicy policy = stack.serving.scheduler;
   const Framework* const own = find_framework(name_of(policy));

@@ -11,7 +11,7 @@
 #include "engine/spec/pipeline_layout.h"
 #include "engine/spec/plan_axes.h"
 #include "engine/spec/zero.h"
-#include "sweep/launch/framework.h"
+#include "sweep/launch/megatron_rows.h"
 #include "sweep/space/design_space.h"
 
 namespace shardscape::launch {
@@ -19,21 +19,9 @@ namespace shardscape::launch {
 namespace {
 
 using C = const Case&;
-
-constexpr std::string_view kGuide = "https://docs.nvidia.com/megatron-core/developer-guide/latest/index.html";
-constexpr std::string_view kConfig =
-    "https://docs.nvidia.com/megatron-core/developer-guide/latest/api-guide/transformer.html";
-constexpr std::string_view kParallel =
-    "https://github.com/NVIDIA/Megatron-LM/blob/main/megatron/training/arguments.py";
-constexpr std::string_view kMoe =
-    "https://github.com/NVIDIA/Megatron-LM/blob/main/megatron/core/transformer/moe/README.md";
-constexpr std::string_view kFsdp =
-    "https://docs.nvidia.com/megatron-core/developer-guide/latest/api-guide/custom_fsdp.html";
-constexpr std::string_view kNemo =
-    "https://docs.nvidia.com/nemo-framework/user-guide/latest/nemotoolkit/features/parallelisms.html";
+using namespace megatron;
 
 bool folded(C of) { return of.plan.folds_experts(); }
-const MixtureOfExperts& moe(C of) { return *of.shape().moe; }
 Said of_experts(C of, const Said& said) { return of.experts() ? said : unasked(); }
 bool gathers_weights(C of) { return of.plan.zero_stage > 0 && of.plan.zero_stage < 3; }
 /// ZeRO stages that are Megatron FSDP rather than the distributed optimizer.
@@ -87,6 +75,12 @@ Said both_ends(C of) {
 Said virtual_stages(C of) {
   if (!of.plan.chunked() || !layout_of(of).empty()) return unasked();
   return value(of.shape().layers / (static_cast<std::int64_t>(of.plan.pipeline) * of.plan.virtual_stages));
+}
+
+Said sequence_split(C of) {
+  if (of.plan.sequence_parallel) return flag();
+  if (!of.experts() || of.plan.tensor == 1) return unasked();
+  return refused("with experts it asks for --sequence-parallel beside --tensor-model-parallel-size");
 }
 
 Said schedule(C of) {
@@ -147,19 +141,31 @@ std::string_view module_of(RecomputePart part) {
   }
   return {};  // not reached: the switch handles every part, or does not compile
 }
+/// Whether Megatron Core takes the module of a model: moe_act asks for experts, mla_up_proj for latent attention.
+bool has_module(C of, RecomputePart part) {
+  if (part == RecomputePart::latent_up) return of.shape().latent.has_value();
+  return of.experts() || (part != RecomputePart::activations && part != RecomputePart::experts);
+}
+bool delayed_scales(C of) { return of.workload().precision == PolicyName::fp8; }
+bool scales_forbid(C of, RecomputePart part) {
+  return delayed_scales(of) && (part == RecomputePart::norms || part == RecomputePart::activations);
+}
 Said modules(C of) {
   if (of.plan.recompute != Recompute::selective) return unasked();
   std::string words;
   for (const RecomputePart part : of.stack().selective_recompute)
-    words += (words.empty() ? "" : " ") + std::string(module_of(part));
+    if (has_module(of, part) && !scales_forbid(of, part))
+      words += (words.empty() ? "" : " ") + std::string(module_of(part));
   return value(words);
 }
-/// What the modules do not say: moe_act is that of experts alone.
-Said dense_activations(C of) {
+/// What the modules do not say.
+Said further_modules(C of) {
+  if (of.plan.recompute != Recompute::selective) return unasked();
+  const auto forbidden = [&](RecomputePart part) { return has_module(of, part) && scales_forbid(of, part); };
+  if (std::ranges::any_of(of.stack().selective_recompute, forbidden))
+    return lacks("with the recipe delayed, layernorm and moe_act cannot be computed again");
   const bool dense = !of.experts() || of.shape().expert_layers() < of.shape().layers;
-  const bool asked =
-      of.plan.recompute == Recompute::selective && of.stack().repeats(RecomputePart::activations);
-  return asked && dense
+  return of.stack().repeats(RecomputePart::activations) && dense
              ? lacks("moe_act computes the activations of experts again, not those of layers without them")
              : unasked();
 }
@@ -216,16 +222,25 @@ Said gradient_type(C of) {
   if (state.gradient_bytes == 2 && state.gradient_comm_bytes == 2) return flag();
   return lacks("gradients are kept and reduced in fp32, or both in bf16 (--grad-reduce-in-bf16)");
 }
-bool narrow_moments(C of) { return of.stack().state.moment_bytes == 4; }
 Said moments(C of) {
   if (of.stack().state.moment_bytes == 8) return unasked();
-  return narrow_moments(of) ? flag() : lacks("moments of 4 or 2 bytes each are known");
+  if (of.stack().state.moment_bytes != 4) return lacks("moments of 4 or 2 bytes each are known");
+  return of.plan.zero_stage > 0
+             ? flag()
+             : lacks("--use-precision-aware-optimizer needs --use-distributed-optimizer, which is zero=1");
 }
-Said moment_type(C of) { return narrow_moments(of) ? value("bf16") : unasked(); }
+Said moment_type(C of) { return moments(of).kind == Said::Kind::option ? value("bf16") : unasked(); }
+/// The engine keeps weights in fp8 with one scale per tensor, which the recipe delayed has, and no others.
+Said narrow_gathers(C of) {
+  if (!of.stack().kept.fp8_weights || !delayed_scales(of)) return unasked();
+  return of.plan.zero_stage > 0
+             ? flag()
+             : lacks("--fp8-param-gather needs --use-distributed-optimizer, which is zero=1");
+}
 
 Said dispatcher(C of) {
   if (!of.experts() || of.plan.expert == 1) return unasked();
-  return value(of.stack().experts.dispatch == ExpertDispatcher::library ? "alltoall" : "flex");
+  return value(of.stack().experts.dispatch == ExpertDispatcher::kernels ? "flex" : "alltoall");
 }
 Said deepep(C of) {
   if (!of.experts() || of.plan.expert == 1) return unasked();
@@ -234,7 +249,25 @@ Said deepep(C of) {
   return flag_if(of.stack().experts.dispatch == ExpertDispatcher::kernels);
 }
 Said expert_overlap(C of) {
-  return flag_if(of.experts() && of.plan.expert > 1 && of.stack().communication.expert_overlap > 0);
+  if (!of.experts() || of.plan.expert == 1 || of.stack().communication.expert_overlap == 0) return unasked();
+  if (of.plan.recompute == Recompute::full)
+    return lacks("--overlap-moe-expert-parallel-comm excludes --recompute-granularity full");
+  if (of.plan.pipeline > 1 && !of.plan.chunked())
+    return lacks(
+        "--overlap-moe-expert-parallel-comm needs virtual stages in a pipeline (schedule=interleaved)");
+  if (base_precision(of).kind != Said::Kind::option && of.workload().precision != PolicyName::fp16)
+    return lacks("--overlap-moe-expert-parallel-comm needs --bf16 or --fp16");
+  return flag();
+}
+/// Without exchanges there is nothing to overlap, and Megatron Core takes the flag with the dispatcher alltoall alone.
+Said shared_overlap(C of) {
+  const Said exchanges = dispatcher(of);
+  if (exchanges.kind != Said::Kind::option || !of.stack().experts.shared_overlap ||
+      moe(of).shared_experts == 0)
+    return unasked();
+  return exchanges.text == "alltoall"
+             ? flag()
+             : lacks("--moe-shared-expert-overlap needs --moe-token-dispatcher-type alltoall");
 }
 
 Said deferred(C of) { return flag_if(of.stack().head.deferred_weight_gradient && of.plan.pipeline > 1); }
@@ -244,86 +277,6 @@ Said deferral(C of) {
   return set ? value(head.deferral_limit) : unasked();
 }
 
-// ---- the model ----
-
-Said swiglu(C of) {
-  const MlpKind kind = of.shape().mlp;
-  if (kind == MlpKind::gelu || kind == MlpKind::squared_relu) return unasked();
-  return kind == MlpKind::swiglu ? flag() : lacks("flags are there for gelu, swiglu and squared relu");
-}
-Said squared_relu(C of) { return flag_if(of.shape().mlp == MlpKind::squared_relu); }
-Said number(double value_of) { return value(fmt::format("{}", value_of)); }
-Said biases(C of) {
-  const ModelSpec& m = of.shape();
-  if (m.linear_bias) return unasked();
-  if (m.output_bias || m.mlp_bias) return lacks("linear layers have biases, all or none but that of QKV");
-  return flag();
-}
-Said positions(C of) {
-  switch (of.shape().position) {
-    case PositionKind::rotary:
-      return value("rope");
-    case PositionKind::learned:
-      return value("learned_absolute");
-    case PositionKind::alibi:
-      break;
-  }
-  return lacks("--position-embedding-type knows learned_absolute and rope");
-}
-std::int64_t longest(C of) { return std::max(of.shape().max_positions, of.workload().sequence_length); }
-Said grouped(C of) { return flag_if(!of.shape().latent && of.shape().kv_heads != of.shape().heads); }
-Said shared_width(C of) {
-  if (!of.experts() || moe(of).shared_experts == 0) return unasked();
-  const std::int64_t width =
-      moe(of).shared_ffn_hidden > 0 ? moe(of).shared_ffn_hidden : moe(of).expert_ffn_hidden;
-  return value(moe(of).shared_experts * width);
-}
-Said layer_pattern(C of) {
-  if (!of.experts() || moe(of).everywhere()) return unasked();
-  const std::int64_t dense = moe(of).first_dense_layers;
-  if (dense == 0) return value(moe(of).every);
-  if (moe(of).every == 1) return value(fmt::format("([0]*{}+[1]*{})", dense, of.shape().layers - dense));
-  return lacks("--moe-layer-freq has one period");
-}
-/// The same as a list: 1 for each layer with experts.
-Said listed_pattern(C of) {
-  if (!of.experts() || moe(of).everywhere()) return unasked();
-  std::string words;
-  for (std::int64_t layer = 0; layer < of.shape().layers; ++layer)
-    words += moe(of).in_layer(layer) ? "1 " : "0 ";
-  return value(words);
-}
-Said capacity(C of) {
-  return of.experts() && moe(of).capacity_factor > 0 ? number(moe(of).capacity_factor) : unasked();
-}
-Said norms_of_keys(C of) {
-  if (of.shape().qk_norm == QkNorm::full_width) return lacks("--qk-layernorm has a norm for each head");
-  return flag_if(of.shape().qk_norm == QkNorm::per_head);
-}
-Said window(C of) {
-  if (of.shape().sliding_window == 0) return unasked();
-  if (!of.shape().window_pattern.empty())
-    return lacks("which layers have the window is not said by --window-size");
-  return value(fmt::format("{},0", of.shape().sliding_window - 1));
-}
-Said experts(C of, std::int64_t MixtureOfExperts::*field) {
-  return of.experts() ? value(moe(of).*field) : unasked();
-}
-Said latent(C of, std::int64_t LatentAttention::*rank) {
-  return of.shape().latent && (*of.shape().latent).*rank > 0 ? value((*of.shape().latent).*rank) : unasked();
-}
-
-/// A row of both: the flag, and where NeMo's recipe has it; null: it is the recipe's own there.
-struct Row {
-  std::string_view keys, flag;
-  std::string_view nemo;
-  Said (*say)(C of);
-  std::string_view source = kParallel;
-  std::string_view since = {};
-};
-
-#define SHARDSCAPE_SAY(EXPRESSION) [](C of) -> Said { return EXPRESSION; }
-
 constexpr Row kRows[] = {
     {"tp", "--tensor-model-parallel-size", "trainer.strategy.tensor_model_parallel_size",
      SHARDSCAPE_SAY(value(of.plan.tensor))},
@@ -331,8 +284,7 @@ constexpr Row kRows[] = {
      SHARDSCAPE_SAY(value(of.plan.pipeline))},
     {"cp", "--context-parallel-size", "trainer.strategy.context_parallel_size",
      SHARDSCAPE_SAY(value(of.plan.context))},
-    {"sp", "--sequence-parallel", "trainer.strategy.sequence_parallel",
-     SHARDSCAPE_SAY(flag_if(of.plan.sequence_parallel))},
+    {"sp", "--sequence-parallel", "trainer.strategy.sequence_parallel", sequence_split},
     {"ep", "--expert-model-parallel-size", "trainer.strategy.expert_model_parallel_size",
      SHARDSCAPE_SAY(of_experts(of, value(of.plan.expert))), kMoe},
     {"etp", "--expert-tensor-parallel-size", "trainer.strategy.expert_tensor_parallel_size",
@@ -369,7 +321,7 @@ constexpr Row kRows[] = {
     {"stack.selective_recompute", "--recompute-modules[]", "model.config.recompute_modules[]", modules,
      kParallel, "0.12"},
     {"stack.selective_recompute", "--recompute-modules[]", "model.config.recompute_modules[]",
-     dense_activations},
+     further_modules},
     {"stack.attention", "--attention-backend", "", attention, kParallel, "0.11"},
     {"workload.precision", "--bf16", "", base_precision},
     {"workload.precision", "--fp16", "",
@@ -385,8 +337,7 @@ constexpr Row kRows[] = {
     {"workload.precision", "--fp8-format", "trainer.plugins.fp8", fp8_format},
     {"workload.precision", "--fp8-recipe", "trainer.plugins.fp8_recipe", fp8_recipe, kParallel, "0.12"},
     {"workload.precision", "--fp4-format", "", fp4_format, kParallel, "0.15"},
-    {"stack.kept.fp8_weights", "--fp8-param-gather", "trainer.plugins.fp8_param_gather",
-     SHARDSCAPE_SAY(flag_if(of.stack().kept.fp8_weights&& eight_bits(of)))},
+    {"stack.kept.fp8_weights", "--fp8-param-gather", "trainer.plugins.fp8_param_gather", narrow_gathers},
     {"stack.communication.tensor_overlap", "--tp-comm-overlap", "", tensor_overlap},
     {"stack.communication.context_overlap", "--cp-comm-type", "model.config.cp_comm_type",
      SHARDSCAPE_SAY(of.plan.context > 1 ? value("p2p") : unasked()), kGuide, "0.10"},
@@ -427,102 +378,13 @@ constexpr Row kRows[] = {
      dispatcher, kMoe},
     {"stack.experts.dispatch", "--moe-enable-deepep", "model.config.moe_enable_deepep", deepep, kMoe, "0.11"},
     {"stack.experts.shared_overlap", "--moe-shared-expert-overlap", "model.config.moe_shared_expert_overlap",
-     SHARDSCAPE_SAY(flag_if(of.experts() && of.stack().experts.shared_overlap)), kMoe},
+     shared_overlap, kMoe},
     {"stack.communication.expert_overlap", "--overlap-moe-expert-parallel-comm", "", expert_overlap, kMoe,
      "0.14"},
     {"stack.head.deferred_weight_gradient", "--defer-embedding-wgrad-compute",
      "model.config.defer_embedding_wgrad_compute", deferred},
     {"stack.head.deferral_limit", "--wgrad-deferral-limit", "model.config.wgrad_deferral_limit", deferral},
-    // ---- the model ----
-    {"model.layers", "--num-layers", "model.config.num_layers", SHARDSCAPE_SAY(value(of.shape().layers)),
-     kConfig},
-    {"model.hidden", "--hidden-size", "model.config.hidden_size", SHARDSCAPE_SAY(value(of.shape().hidden)),
-     kConfig},
-    {"model.ffn_hidden", "--ffn-hidden-size", "model.config.ffn_hidden_size",
-     SHARDSCAPE_SAY(value(of.shape().ffn_hidden)), kConfig},
-    {"model.heads", "--num-attention-heads", "model.config.num_attention_heads",
-     SHARDSCAPE_SAY(value(of.shape().heads)), kConfig},
-    {"model.kv_heads", "--group-query-attention", "", grouped},
-    {"model.kv_heads", "--num-query-groups", "model.config.num_query_groups",
-     SHARDSCAPE_SAY(grouped(of).kind == Said::Kind::option ? value(of.shape().kv_heads) : unasked()),
-     kConfig},
-    {"model.head_dim", "--kv-channels", "model.config.kv_channels",
-     SHARDSCAPE_SAY(of.shape().latent ? unasked() : value(of.shape().head_dim)), kConfig},
-    {"model.vocabulary", "--vocab-size", "", SHARDSCAPE_SAY(value(of.shape().vocabulary))},
-    {"model.max_positions", "--max-position-embeddings", "", SHARDSCAPE_SAY(value(longest(of)))},
-    {"model.position", "--position-embedding-type", "model.config.position_embedding_type", positions,
-     kConfig},
-    {"model.rotary_fraction", "--rotary-percent", "model.config.rotary_percent",
-     SHARDSCAPE_SAY(of.shape().rotary_fraction < 1 ? number(of.shape().rotary_fraction) : unasked())},
-    {"model.norm", "--normalization", "model.config.normalization",
-     SHARDSCAPE_SAY(value(of.shape().norm == NormKind::rmsnorm ? "RMSNorm" : "LayerNorm")), kConfig},
-    {"model.mlp", "--swiglu", "", swiglu},
-    {"model.mlp", "--squared-relu", "", squared_relu},
-    {"model.linear_bias model.output_bias model.mlp_bias", "--disable-bias-linear", "", biases},
-    {"model.qkv_bias", "--add-qkv-bias", "model.config.add_qkv_bias",
-     SHARDSCAPE_SAY(flag_if(of.shape().qkv_bias && !of.shape().linear_bias)), kConfig},
-    {"model.qk_norm", "--qk-layernorm", "model.config.qk_layernorm", norms_of_keys, kConfig},
-    {"model.tied_embeddings", "--untie-embeddings-and-output-weights", "",
-     SHARDSCAPE_SAY(flag_if(!of.shape().tied_embeddings))},
-    {"model.dropout model.embedding_dropout", "--hidden-dropout", "model.config.hidden_dropout",
-     SHARDSCAPE_SAY(number(of.shape().dropout)), kConfig},
-    {"model.dropout model.attention_dropout", "--attention-dropout", "model.config.attention_dropout",
-     SHARDSCAPE_SAY(number(of.shape().attention_dropout.value_or(of.shape().dropout))), kConfig},
-    {"model.sliding_window model.window_pattern", "--window-size", "", window},
-    {"model.attention.kind", "--multi-latent-attention", "",
-     SHARDSCAPE_SAY(flag_if(of.shape().latent.has_value()))},
-    {"model.attention.q_rank", "--q-lora-rank", "model.config.q_lora_rank",
-     SHARDSCAPE_SAY(latent(of, &LatentAttention::q_rank))},
-    {"model.attention.kv_rank", "--kv-lora-rank", "model.config.kv_lora_rank",
-     SHARDSCAPE_SAY(latent(of, &LatentAttention::kv_rank))},
-    {"model.attention.nope_dim", "--qk-head-dim", "model.config.qk_head_dim",
-     SHARDSCAPE_SAY(latent(of, &LatentAttention::nope_dim))},
-    {"model.attention.rope_dim", "--qk-pos-emb-head-dim", "model.config.qk_pos_emb_head_dim",
-     SHARDSCAPE_SAY(latent(of, &LatentAttention::rope_dim))},
-    {"model.attention.value_dim", "--v-head-dim", "model.config.v_head_dim",
-     SHARDSCAPE_SAY(latent(of, &LatentAttention::value_dim))},
-    {"model.moe.experts", "--num-experts", "model.config.num_moe_experts",
-     SHARDSCAPE_SAY(experts(of, &MixtureOfExperts::experts)), kMoe},
-    {"model.moe.top_k", "--moe-router-topk", "model.config.moe_router_topk",
-     SHARDSCAPE_SAY(experts(of, &MixtureOfExperts::top_k)), kMoe},
-    {"model.moe.expert_ffn_hidden", "--moe-ffn-hidden-size", "model.config.moe_ffn_hidden_size",
-     SHARDSCAPE_SAY(experts(of, &MixtureOfExperts::expert_ffn_hidden)), kMoe},
-    {"model.moe.shared_experts model.moe.shared_ffn_hidden", "--moe-shared-expert-intermediate-size",
-     "model.config.moe_shared_expert_intermediate_size", shared_width, kMoe},
-    {"model.moe.first_dense_layers model.moe.every", "--moe-layer-freq", "", layer_pattern, kMoe},
-    {"model.moe.first_dense_layers model.moe.every", "", "model.config.moe_layer_freq[]", listed_pattern,
-     kMoe},
-    {"model.moe.router", "--moe-router-score-function", "model.config.moe_router_score_function",
-     SHARDSCAPE_SAY(of.experts() ? value(std::string(name_of(moe(of).router))) : unasked()), kMoe},
-    {"model.moe.normalise_top_k", "--moe-router-pre-softmax", "model.config.moe_router_pre_softmax",
-     SHARDSCAPE_SAY(
-         flag_if(of.experts() && moe(of).router == RouterKind::softmax && !moe(of).normalise_top_k)),
-     kMoe},
-    {"model.moe.router_bias", "--moe-router-enable-expert-bias", "model.config.moe_router_enable_expert_bias",
-     SHARDSCAPE_SAY(flag_if(of.experts() && moe(of).router_bias)), kMoe},
-    {"model.moe.expert_groups", "--moe-router-num-groups", "model.config.moe_router_num_groups",
-     SHARDSCAPE_SAY(of.experts() && moe(of).expert_groups > 1 ? value(moe(of).expert_groups) : unasked()),
-     kMoe},
-    {"model.moe.top_groups", "--moe-router-group-topk", "model.config.moe_router_group_topk",
-     SHARDSCAPE_SAY(of.experts() && moe(of).expert_groups > 1 ? value(moe(of).top_groups) : unasked()), kMoe},
-    {"model.moe.capacity_factor", "--moe-expert-capacity-factor", "model.config.moe_expert_capacity_factor",
-     capacity, kMoe},
-    {"model.moe.mtp_layers", "--mtp-num-layers", "model.config.mtp_num_layers",
-     SHARDSCAPE_SAY(of.experts() && moe(of).mtp_layers > 0 ? value(moe(of).mtp_layers) : unasked()), kGuide,
-     "0.12"},
-    {"", "--moe-grouped-gemm", "model.config.moe_grouped_gemm", SHARDSCAPE_SAY(flag_if(of.experts())), kMoe},
-    {"", "", "trainer.num_nodes", SHARDSCAPE_SAY(value(of.nodes())), kNemo},
-    {"", "", "trainer.devices", SHARDSCAPE_SAY(value(std::min(of.gpus(), of.gpus_per_node))), kNemo},
-    {"", "--transformer-impl", "", SHARDSCAPE_SAY(((void)of, value("transformer_engine")))},
-    {"", "--tokenizer-type", "", SHARDSCAPE_SAY(((void)of, value("NullTokenizer")))},
-    {"", "--mock-data", "", SHARDSCAPE_SAY(((void)of, flag()))},
-    {"", "--train-iters", "", SHARDSCAPE_SAY(((void)of, value(50)))},
-    {"", "--lr", "", SHARDSCAPE_SAY(((void)of, value("1e-4")))},
-    {"", "--eval-iters", "", SHARDSCAPE_SAY(((void)of, value(0)))},
-    {"", "--log-interval", "", SHARDSCAPE_SAY(((void)of, value(1)))},
-    {"", "--log-throughput", "", SHARDSCAPE_SAY(((void)of, flag()))},
 };
-#undef SHARDSCAPE_SAY
 
 std::string torchrun(C of) {
   const std::string nodes = of.nodes() > 1
@@ -535,10 +397,12 @@ std::string torchrun(C of) {
 /// The rows that have a name in a framework; a row with `bare` has none in either and says what is lacking.
 std::vector<Option> rows(std::string_view Row::*name) {
   std::vector<Option> options;
-  for (const Row& row : kRows) {
-    const bool bare = row.flag.empty() && row.nemo.empty();
-    if (bare || !(row.*name).empty())
-      options.push_back({row.keys, row.*name, row.say, row.source, row.since});
+  for (const std::span<const Row> part : {std::span<const Row>(kRows), model_rows()}) {
+    for (const Row& row : part) {
+      const bool bare = row.flag.empty() && row.nemo.empty();
+      if (bare || !(row.*name).empty())
+        options.push_back({row.keys, row.*name, row.say, row.source, row.since});
+    }
   }
   return options;
 }

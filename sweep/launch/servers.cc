@@ -74,8 +74,24 @@ Said scheduler_is(C of, ServingPolicy own, ServingPolicy like, const char* why) 
 constexpr const char* kUnlike = "the study's servers make up iterations in another way";
 Said prefixes(C of) { return flag_if(!serving(of).prefix_cache); }
 
+/// Of several nodes.
+constexpr const char* kHead = "# $HEAD_ADDR: the address of the first node, the same on all of them\n";
+
 // ---- vLLM: experts lie over all ranks of a program, dealt or split ----
 
+std::int64_t replica_gpus(C of) { return static_cast<std::int64_t>(of.plan.tensor) * of.plan.pipeline; }
+/// Whether several nodes have whole replicas of one program.
+bool dealt_over_nodes(C of) {
+  return of.nodes() > 1 && of.replicas() > 1 && replica_gpus(of) <= of.gpus_per_node;
+}
+Said vllm_replicas(C of) {
+  if (of.replicas() == 1) return unasked();
+  if (!dealt_over_nodes(of) || of.gpus_per_node % replica_gpus(of) == 0) return value(of.replicas());
+  return refused(
+      fmt::format("each node has --data-parallel-size-local whole replicas, and those of {} GPUs do not fill "
+                  "a node of {}",
+                  replica_gpus(of), of.gpus_per_node));
+}
 Said vllm_experts(C of) {
   const ParallelPlan& plan = of.plan;
   if (!of.experts() || plan.expert == 1) return unasked();
@@ -121,8 +137,7 @@ Framework vllm() {
           {{"model.", "", checkpoint, kVllm},
            {"tp", "--tensor-parallel-size", [](C of) { return value(of.plan.tensor); }, kVllm},
            {"pp", "--pipeline-parallel-size", [](C of) { return value(of.plan.pipeline); }, kVllm},
-           {"dp", "--data-parallel-size",
-            [](C of) { return of.replicas() > 1 ? value(of.replicas()) : unasked(); }, kVllmData},
+           {"dp", "--data-parallel-size", vllm_replicas, kVllmData},
            {"ep etp", "--enable-expert-parallel", vllm_experts, kVllm},
            {"order", "", server_order, kVllm},
            {"pools stack.serving.kv_transfer", "--kv-transfer-config",
@@ -170,33 +185,23 @@ Framework vllm() {
            {"stack.serving.redundant_experts stack.serving.prefill_redundant_experts", "", vllm_redundant,
             kVllm},
            {"", "--distributed-executor-backend",
-            [](C of) {
-              return of.plan.tensor * of.plan.pipeline > of.gpus_per_node ? value("ray") : unasked();
-            },
-            kVllm},
+            [](C of) { return replica_gpus(of) > of.gpus_per_node ? value("ray") : unasked(); }, kVllm},
            {"", "--data-parallel-size-local",
             [](C of) {
-              const std::int64_t each = static_cast<std::int64_t>(of.plan.tensor) * of.plan.pipeline;
-              return of.nodes() > 1 && each <= of.gpus_per_node && of.replicas() > 1
-                         ? value(of.gpus_per_node / each)
-                         : unasked();
+              return dealt_over_nodes(of) ? value(of.gpus_per_node / replica_gpus(of)) : unasked();
             },
             kVllmData},
            {"", "--data-parallel-address",
-            [](C of) {
-              const std::int64_t each = static_cast<std::int64_t>(of.plan.tensor) * of.plan.pipeline;
-              return of.nodes() > 1 && each <= of.gpus_per_node && of.replicas() > 1 ? value("$HEAD_ADDR")
-                                                                                     : unasked();
-            },
-            kVllmData}},
+            [](C of) { return dealt_over_nodes(of) ? value("$HEAD_ADDR") : unasked(); }, kVllmData}},
       .missing = {{"workload.concurrency", "what clients send: vllm bench serve --max-concurrency"},
                   {"workload.load", "what clients send: vllm bench serve --request-rate, or a closed loop"},
                   {"stack.serving.routing", "of the router in front of several servers"}},
       .program = [](C /*of*/) -> std::string { return "vllm serve"; },
       .before = [](C of) -> std::string {
-        return of.nodes() > 1 && of.replicas() > 1
-                   ? "# on every further node the same with --headless --data-parallel-start-rank RANK\n"
-                   : "";
+        std::string remarks = dealt_over_nodes(of) ? kHead : "";
+        if (of.nodes() > 1 && of.replicas() > 1)
+          remarks += "# on every further node the same with --headless --data-parallel-start-rank RANK\n";
+        return remarks;
       }};
 }
 
@@ -208,12 +213,22 @@ std::int64_t sglang_ranks(C of) { return of.plan.tensor * of.coupled(); }
 Said sglang_dispatch(C of) {
   if (!of.experts() || of.plan.expert == 1 || serving(of).dispatch == ServedDispatch::all_gather)
     return unasked();
-  return serving(of).dispatch == ServedDispatch::kernels || of.coupled() > 1 ? value("deepep") : unasked();
+  if (of.coupled() > 1) return value("deepep");
+  const bool kernels = serving(of).dispatch == ServedDispatch::kernels && of.plan.expert == sglang_ranks(of);
+  return kernels ? value("deepep") : unasked();
+}
+Said sglang_experts(C of) {
+  if (!of.experts()) return unasked();
+  if (sglang_dispatch(of).kind == Said::Kind::option && of.plan.expert != sglang_ranks(of))
+    return refused(
+        "--moe-a2a-backend deepep deals experts over all ranks of a program, whatever --ep-size says; a "
+        "backend "
+        "of all-to-all that splits them as well would be needed, and there is none");
+  return value(of.plan.expert);
 }
 Said sglang_attention(C of) {
-  if (of.shape().latent) return lacks("of latent attention it takes the kernel that suits the device");
-  if (of.stack().attention == AttentionKernel::flash3) return value("fa3");
-  return lacks("--attention-backend has no such kernel by that name");
+  if (!of.shape().latent && of.stack().attention == AttentionKernel::flash3) return value("fa3");
+  return lacks("unasked it takes the kernel that suits the model and the device");
 }
 Said sglang_drafts(C of, std::int64_t number) {
   if (drafts(of) == 0) return unasked();
@@ -236,8 +251,7 @@ Framework sglang() {
            {"dp tp", "--enable-dp-attention", [](C of) { return flag_if(of.coupled() > 1); }, kSglang},
            {"pp", "--pp-size",
             [](C of) { return of.plan.pipeline > 1 ? value(of.plan.pipeline) : unasked(); }, kSglang},
-           {"ep etp", "--ep-size", [](C of) { return of.experts() ? value(of.plan.expert) : unasked(); },
-            kSglang},
+           {"ep etp", "--ep-size", sglang_experts, kSglang},
            {"order", "", server_order, kSglang},
            {"pools", "--disaggregation-mode",
             [](C of) {
@@ -254,7 +268,7 @@ Framework sglang() {
            {"workload.prompt_tokens workload.output_tokens", "--context-length",
             [](C of) { return value(longest_request(of)); }, kSglang},
            {"stack.serving.token_budget", "--chunked-prefill-size",
-            [](C of) { return value(serving(of).token_budget); }, kSglang},
+            [](C of) { return value(serving(of).token_budget * of.coupled()); }, kSglang},
            {"stack.serving.max_batch", "--max-running-requests",
             [](C of) { return value(serving(of).max_batch * of.coupled()); }, kSglang},
            {"stack.serving.kv_block", "--page-size", [](C of) { return value(serving(of).kv_block); },
@@ -314,7 +328,7 @@ Framework sglang() {
                    "what clients send: sglang.bench_serving --request-rate, or a closed loop"},
                   {"stack.serving.routing", "of the router in front of several servers"}},
       .program = [](C /*of*/) -> std::string { return "python3 -m sglang.launch_server"; },
-      .before = [](C /*of*/) -> std::string { return ""; }};
+      .before = [](C of) -> std::string { return of.nodes() > 1 ? kHead : ""; }};
 }
 
 namespace {

@@ -26,7 +26,10 @@ bool sharded(C of) { return of.plan.zero_stage >= 2; }
 Said zero_stage(C of) {
   switch (of.plan.zero_stage) {
     case 0:
-      return unasked();
+      if (of.plan.data == 1 || of.plan.tensor * of.plan.pipeline * of.plan.context == 1) return unasked();
+      return refused(
+          "weights that all ranks keep are for data parallelism alone; beside other degrees "
+          "data_parallel_shard_degree shards them (zero=2 and zero=3)");
     case 1:
       return refused(
           "FSDP2 shards gradients and weights as well; an option that shards the optimizer alone would be "
@@ -58,6 +61,18 @@ Said pipeline_schedule(C of) {
       return refused("pipeline_parallel_schedule has DualPipeV, whose stages lie in a V, and no DualPipe");
   }
   return {};  // not reached: the switch handles every schedule, or does not compile
+}
+/// Experts are dealt over all of the context group, over all of the tensor group where that does not split each of
+/// them, and over some of the ranks that shard weights.
+Said dealt_experts(C of) {
+  if (!of.experts()) return unasked();
+  const std::int64_t whole =
+      static_cast<std::int64_t>(of.plan.context) * (of.plan.expert_tensor == 1 ? of.plan.tensor : 1);
+  const std::int64_t most = whole * (sharded(of) ? of.plan.data : 1);
+  if (of.plan.expert == 1 || (of.plan.expert % whole == 0 && most % of.plan.expert == 0))
+    return value(of.plan.expert);
+  return refused(fmt::format(
+      "with these degrees expert_parallel_degree is 1, or a multiple of {} that divides {}", whole, most));
 }
 std::int64_t chunks(C of) { return static_cast<std::int64_t>(of.plan.pipeline) * of.plan.virtual_stages; }
 Said layers_per_stage(C of) {
@@ -138,8 +153,7 @@ Framework torchtitan() {
            {"dp zero", "parallelism.data_parallel_shard_degree",
             [](C of) { return value(sharded(of) ? of.plan.data : 1); }, kJob},
            {"zero", "parallelism.fsdp_reshard_after_forward", zero_stage, kFsdp2},
-           {"ep", "parallelism.expert_parallel_degree",
-            [](C of) { return of.experts() ? value(of.plan.expert) : unasked(); }, kJob},
+           {"ep", "parallelism.expert_parallel_degree", dealt_experts, kJob},
            {"etp", "parallelism.expert_tensor_parallel_degree",
             [](C of) {
               if (!of.experts() || !of.plan.folds_experts()) return unasked();

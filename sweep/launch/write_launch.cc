@@ -76,6 +76,9 @@ class Asking {
         answer.not_expressed.push_back({shown_key(item, of.pool), item.value, why_not(item)});
       }
     }
+    if (of.gpus() > of.gpus_per_node && of.gpus() % of.gpus_per_node != 0)
+      answer.refused.push_back(fmt::format("gpus={}: {} cannot run it: they make no whole nodes of {}",
+                                           of.gpus(), title_, of.gpus_per_node));
     return answer;
   }
 
@@ -296,7 +299,7 @@ yaml::Node worker(const Framework& engine, const Case& of, std::vector<std::stri
 
 Launch deployment(const Framework& dynamo, const LaunchWish& wish, const std::vector<Case>& cases) {
   Launch launch;
-  const Framework& engine = nearest_framework(wish.setting.system.stack, Phase::inference);
+  const Framework& engine = nearest_framework(wish.setting.system.stack, Phase::inference, dynamo.name);
   std::vector<const Option*> rows = rows_of(engine);
   std::ranges::copy(rows_of(dynamo), std::back_inserter(rows));
   const Asking asking(fmt::format("{} with {}", dynamo.title, engine.title), rows, engine.missing);
@@ -307,7 +310,8 @@ Launch deployment(const Framework& dynamo, const LaunchWish& wish, const std::ve
     std::vector<Written> of_engine;
     std::string router;
     for (const Written& option : answer.written) {
-      const bool own = option.row >= &dynamo.options.front() && option.row <= &dynamo.options.back();
+      const bool own =
+          std::ranges::any_of(dynamo.options, [&](const Option& row) { return &row == option.row; });
       if (!own) of_engine.push_back(option);
       if (option.row->keys == "stack.serving.routing") router = option.value;
     }
@@ -355,10 +359,7 @@ Launch write_launch(const Framework& framework, const LaunchWish& wish) {
   Launch launch;
   const Asking asking(std::string(framework.title), rows_of(framework), framework.missing);
   for (const Case& of : cases) {
-    Answer answer = asking.ask(of);
-    if (of.gpus() > of.gpus_per_node && of.gpus() % of.gpus_per_node != 0)
-      answer.refused.push_back(fmt::format("gpus={}: {} cannot run it: they make no whole nodes of {}",
-                                           of.gpus(), framework.title, of.gpus_per_node));
+    const Answer answer = asking.ask(of);
     add_answer(answer, launch);
     if (answer.refused.empty()) add_program(framework, of, answer, launch);
   }

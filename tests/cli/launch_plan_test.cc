@@ -25,10 +25,19 @@ workload: {phase: inference, prompt_tokens: 4096, output_tokens: 1024, concurren
 space: {tensor_parallel: [1, 8], data_parallel: fill, expert_parallel: [1, 8]}
 )";
 
+constexpr const char* kExperts = R"(model: deepseek-v3
+cluster: dgx-h100
+gpus: 64
+stack: megatron-core
+workload: {phase: training, sequence_length: 4096, global_batch: 512, precision: bf16}
+space: {tensor_parallel: [1, 4], pipeline_parallel: [1, 4], data_parallel: fill, expert_parallel: [1, 8]}
+)";
+
 class LaunchTest : public ProgramTest {
  protected:
   void SetUp() override {
     write("train.yaml", kTrained);
+    write("experts.yaml", kExperts);
     write("serve.yaml", kServed);
   }
   Finished launch(std::vector<std::string> more) {
@@ -101,10 +110,20 @@ TEST_F(LaunchTest, SglangServesDeepSeekAsDocumented) {
   const auto made = launched({"serve.yaml", "--point", "tp=1,dp=8,ep=8", "--for", "sglang"});
   expect_lines(made.at("command").get<std::string>(),
                {"--model-path deepseek-ai/DeepSeek-V3", "--tp-size 8", "--dp-size 8", "--enable-dp-attention",
-                "--ep-size 8"});
+                "--ep-size 8", "--chunked-prefill-size 65536", "--max-running-requests 8192"});
 }
 
 TEST_F(LaunchTest, PlansThatAFrameworkCannotRunAreBadInput) {
+  write("dense.yaml", R"(model: llama3.1-70b
+cluster: dgx-h200
+gpus: 24
+stack: vllm
+workload: {phase: inference, prompt_tokens: 4096, output_tokens: 1024, concurrency: 96, precision: fp8}
+space: {tensor_parallel: [8], data_parallel: fill}
+)");
+  std::string kernels = kServed;
+  kernels.replace(kernels.find("stack: vllm"), 11, "stack: {base: vllm, serving: {dispatch: kernels}}");
+  write("kernels.yaml", kernels);
   const auto refused = [&](const std::vector<std::string>& words, const std::string& why) {
     const Finished finished = launch(words);
     EXPECT_EQ(finished.code, 2);
@@ -115,6 +134,19 @@ TEST_F(LaunchTest, PlansThatAFrameworkCannotRunAreBadInput) {
           "--point: schedule=dualpipe: Megatron-LM cannot run it: it runs 1f1b");
   refused({"train.yaml", "--point", "tp=4,pp=4,dp=4,zero=1", "--for", "torchtitan"},
           "zero=1: torchtitan cannot run it");
+  refused({"train.yaml", "--point", "tp=4,pp=4,dp=4,zero=0", "--for", "torchtitan"},
+          "zero=0: torchtitan cannot run it: weights that all ranks keep are for data parallelism alone");
+  refused(
+      {"experts.yaml", "--point", "tp=4,pp=4,dp=4,ep=2,zero=3,sp=1", "--for", "torchtitan"},
+      "ep=2: torchtitan cannot run it: with these degrees expert_parallel_degree is 1, or a multiple of 4");
+  refused({"experts.yaml", "--point", "tp=4,pp=4,dp=4,ep=1,sp=0"},
+          "sp=0: Megatron-LM cannot run it: with experts it asks for --sequence-parallel");
+  refused({"dense.yaml", "--point", "tp=8,dp=3", "--gpus-per-node", "12"},
+          "dp=3: vLLM cannot run it: each node has --data-parallel-size-local whole replicas");
+  refused({"kernels.yaml", "--point", "tp=1,dp=8,ep=4,etp=2", "--for", "sglang"},
+          "ep=4: SGLang cannot run it: --moe-a2a-backend deepep");
+  refused({"serve.yaml", "--point", "tp=8,dp=1,ep=8", "--for", "dynamo", "--gpus-per-node", "3"},
+          "gpus=8: NVIDIA Dynamo with vLLM cannot run it: they make no whole nodes of 3");
   refused({"train.yaml", "--point", "tp=3"}, "--point: tp");
   refused({"train.yaml", "--for", "vllm"}, "--for: vLLM is for inference; the study is one of training");
   refused({"train.yaml", "--for", "vlm"}, "--for");
@@ -138,6 +170,20 @@ TEST_F(LaunchTest, WhatIsNotExpressedIsNamedWithWhy) {
   EXPECT_NE(
       made.at("files").at(0).at("text").get<std::string>().find("fsdp_reshard_after_forward = \"always\""),
       std::string::npos);
+}
+
+// Megatron Core stops where an option is asked for without what it needs.
+TEST_F(LaunchTest, OptionsThatThePlanHasNoPlaceForAreNamed) {
+  const std::string plan = "tp=1,pp=4,dp=16,ep=8", option = "--overlap-moe-expert-parallel-comm";
+  const auto why = [&](const std::string& more) {
+    const json made = launched({"experts.yaml", "--point", plan + more});
+    EXPECT_EQ(made.at("command").get<std::string>().find(option), std::string::npos) << more;
+    for (const json& one : made.at("not_expressed"))
+      if (one.at("what") == "stack.communication.expert_overlap") return one.at("why").get<std::string>();
+    return std::string();
+  };
+  EXPECT_EQ(why(",recompute=full"), option + " excludes --recompute-granularity full");
+  EXPECT_EQ(why(",recompute=none"), option + " needs virtual stages in a pipeline (schedule=interleaved)");
 }
 
 TEST_F(LaunchTest, FilesAreWrittenOnceAndRunAsTheyArePrinted) {

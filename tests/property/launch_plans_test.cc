@@ -161,7 +161,8 @@ void expect_training(const std::string& name, const std::string& text, const Par
 }
 
 /// The same of servers: GPUs of all programs, and the degrees of attention and experts.
-void expect_served(const std::string& name, const std::string& text, const ParallelPlan& plan) {
+void expect_served(const std::string& name, const std::string& text, const ParallelPlan& plan,
+                   std::int64_t token_budget) {
   const std::int64_t programs = number(text, "#", 1);
   const std::int64_t tensor = number(text,
                                      name == "vllm"     ? "--tensor-parallel-size"
@@ -175,6 +176,9 @@ void expect_served(const std::string& name, const std::string& text, const Paral
   if (name == "sglang" && has(text, "--enable-dp-attention")) {
     EXPECT_EQ(tensor / number(text, "--dp-size", 0), plan.tensor);
     EXPECT_EQ(number(text, "--ep-size", 0), plan.expert);
+  }
+  if (name == "sglang") {  // it divides the tokens of a prompt by the data parallelism of attention
+    EXPECT_EQ(number(text, "--chunked-prefill-size", 0), token_budget * number(text, "--dp-size", 1));
   }
 }
 
@@ -200,7 +204,7 @@ TEST(LaunchPlans, SayThePlanAndNoOther) {
       if (study.phase() == Phase::training) {
         expect_training(name, text, plan, setting.model.moe.has_value());
       } else if (name != "dynamo" && !plan.disaggregated()) {
-        expect_served(name, text, plan);
+        expect_served(name, text, plan, setting.system.stack.serving.token_budget);
       }
       ParallelPlan same = plan;
       // Stages 1 and 2 are the same where gradients are scattered once a step, and so are some orders.
@@ -215,6 +219,136 @@ TEST(LaunchPlans, SayThePlanAndNoOther) {
   });
   for (const Framework& framework : frameworks())
     EXPECT_GT(ran[std::string(framework.name)], test::at_least(5)) << framework.name;
+}
+
+using S = const Setting&;
+using P = const ParallelPlan&;
+
+/// Words of a launch, and what a plan must have where they are written, as the framework stops otherwise.
+struct Demand {
+  std::string_view framework, words;
+  bool (*met)(S setting, P plan);
+};
+bool shards_optimizer(S /*setting*/, P plan) { return plan.zero_stage > 0; }
+bool splits_sequence(S setting, P plan) {
+  return !setting.model.moe || plan.tensor == 1 || plan.sequence_parallel;
+}
+bool sigmoid_scores(S setting, P /*plan*/) {
+  return setting.model.moe && setting.model.moe->router == RouterKind::sigmoid;
+}
+bool shares_experts(S setting, P plan) {
+  return setting.model.moe && setting.model.moe->shared_experts > 0 && plan.expert > 1 &&
+         setting.system.stack.experts.dispatch == ExpertDispatcher::library;
+}
+bool not_delayed(S setting, P /*plan*/) { return setting.workload.precision != PolicyName::fp8; }
+const Demand kDemands[] = {
+    {"megatron-lm", "--overlap-moe-expert-parallel-comm",
+     [](S setting, P plan) {
+       return plan.expert > 1 && plan.recompute != Recompute::full &&
+              (plan.pipeline == 1 || plan.virtual_stages > 1) && !setting.system.stack.experts.shared_overlap;
+     }},
+    {"megatron-lm", "--tensor-model-parallel-size", splits_sequence},
+    {"nemo", "tensor_model_parallel_size", splits_sequence},
+    {"megatron-lm", "--moe-router-enable-expert-bias", sigmoid_scores},
+    {"nemo", "moe_router_enable_expert_bias", sigmoid_scores},
+    {"megatron-lm", "--use-precision-aware-optimizer", shards_optimizer},
+    {"megatron-lm", "--exp-avg-dtype", shards_optimizer},
+    {"megatron-lm", "--exp-avg-sq-dtype", shards_optimizer},
+    {"megatron-lm", "--fp8-param-gather",
+     [](S setting, P plan) { return plan.zero_stage > 0 && setting.workload.precision == PolicyName::fp8; }},
+    {"nemo", "fp8_param_gather",
+     [](S setting, P plan) { return plan.zero_stage > 0 && setting.workload.precision == PolicyName::fp8; }},
+    {"megatron-lm", "--moe-shared-expert-overlap", shares_experts},
+    {"nemo", "moe_shared_expert_overlap", shares_experts},
+    {"megatron-lm", " moe_act",
+     [](S setting, P plan) { return setting.model.moe.has_value() && not_delayed(setting, plan); }},
+    {"megatron-lm", " layernorm", not_delayed},
+    {"megatron-lm", " mla_up_proj", [](S setting, P /*plan*/) { return setting.model.latent.has_value(); }},
+    {"torchtitan", "data_parallel_replicate_degree",
+     [](S /*setting*/, P plan) {
+       return plan.zero_stage >= 2 || plan.data == 1 || plan.tensor * plan.context * plan.pipeline == 1;
+     }},
+    {"torchtitan", "expert_parallel_degree",
+     [](S /*setting*/, P plan) {
+       const std::int32_t shards = plan.context * (plan.zero_stage >= 2 ? plan.data : 1);
+       if (plan.expert == 1) return true;
+       if (plan.expert_tensor == plan.tensor)
+         return plan.expert % plan.context == 0 && shards % plan.expert == 0;
+       return plan.expert % (plan.context * plan.tensor) == 0 && shards * plan.tensor % plan.expert == 0;
+     }},
+    {"vllm", "--data-parallel-size-local",
+     [](S setting, P plan) {
+       return usual_gpus_per_node(setting.system) % (std::int64_t{plan.tensor} * plan.pipeline) == 0;
+     }},
+    {"sglang", "--moe-a2a-backend deepep",
+     [](S /*setting*/, P plan) {
+       return plan.expert_tensor == 1 && plan.expert == plan.tensor * coupled_replicas(plan);
+     }},
+};
+
+/// The setting with a stack and a model that ask for all that has demands; `code` says in which of eight ways.
+Setting demanding(Setting setting, unsigned code) {
+  const bool shared = (code & 1) != 0, kernels = (code & 2) != 0, block_scales = (code & 4) != 0;
+  StackProfile& stack = setting.system.stack;
+  stack.state.moment_bytes = 4;
+  stack.kept.fp8_weights = true;
+  stack.selective_recompute = {RecomputePart::attention_core, RecomputePart::norms, RecomputePart::latent_up,
+                               RecomputePart::activations};
+  stack.experts.shared_overlap = shared;
+  stack.communication.expert_overlap = shared ? 0 : 0.5;
+  stack.experts.dispatch = kernels ? ExpertDispatcher::kernels : ExpertDispatcher::library;
+  setting.workload.precision = block_scales ? PolicyName::mxfp8
+                               : kernels    ? PolicyName::bf16
+                                            : PolicyName::fp8;
+  if (setting.model.moe) {
+    setting.model.moe->router_bias = true;
+    setting.model.moe->router = kernels ? RouterKind::softmax : RouterKind::sigmoid;
+    setting.model.moe->shared_experts = 1;
+  }
+  return setting;
+}
+
+void expect_demands_met(S setting, P plan, std::map<std::string, int>& written) {
+  for (const Framework& framework : frameworks()) {
+    if (framework.phase != setting.workload.phase) continue;
+    const Launch launch = launched(framework, setting, plan);
+    if (!launch.refused.empty()) continue;
+    std::string text = launch.command;
+    for (const LaunchFile& file : launch.files) text += file.text;
+    for (const Demand& demand : kDemands) {
+      const std::string words(demand.words);
+      if (demand.framework != framework.name || !has(text, words)) continue;
+      ++written[std::string(framework.name) + ' ' + words];
+      EXPECT_TRUE(demand.met(setting, plan)) << framework.name << ": " << words << "\n" << text;
+    }
+  }
+}
+
+TEST(LaunchPlans, FlagsWhoseDemandsAreNotMetAreNeverWritten) {
+  std::map<std::string, int> written;
+  each_point([&](const sweep::Study& study, const Setting& setting, const ParallelPlan& plan) {
+    if (plan.disaggregated()) return;
+    SCOPED_TRACE(fmt::format("{}: {}", study.title, sweep::to_point_text(plan, study.phase())));
+    expect_demands_met(setting, plan, written);
+    if (study.phase() != Phase::training) return;
+    for (unsigned code = 0; code < 8; ++code) expect_demands_met(demanding(setting, code), plan, written);
+  });
+  for (const char* usual : {"--overlap-moe-expert-parallel-comm", "--moe-router-enable-expert-bias",
+                            "--use-precision-aware-optimizer", "--fp8-param-gather",
+                            "--moe-shared-expert-overlap", " moe_act", " layernorm"})
+    EXPECT_GE(written[std::string("megatron-lm ") + usual], test::at_least(1)) << usual;
+}
+
+// A stack may be called as the deployment is: its servers are of another framework.
+TEST(LaunchPlans, DeploymentsRunServers) {
+  each_point([&](const sweep::Study& study, Setting setting, const ParallelPlan& plan) {
+    if (study.phase() != Phase::inference) return;
+    setting.system.stack.name = "dynamo-of-our-own";
+    const Launch launch = launched(*find_framework("dynamo"), setting, plan);
+    if (!launch.refused.empty()) return;
+    EXPECT_FALSE(has(launch.files.back().text, "dynamo.dynamo")) << launch.files.back().text;
+    EXPECT_TRUE(has(launch.files.back().text, "GraphDeployment")) << launch.files.back().text;
+  });
 }
 
 }  // namespace
