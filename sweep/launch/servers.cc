@@ -222,8 +222,7 @@ Said sglang_experts(C of) {
   if (sglang_dispatch(of).kind == Said::Kind::option && of.plan.expert != sglang_ranks(of))
     return refused(
         "--moe-a2a-backend deepep deals experts over all ranks of a program, whatever --ep-size says; a "
-        "backend "
-        "of all-to-all that splits them as well would be needed, and there is none");
+        "backend that splits them as well would be needed, and none is known");
   return value(of.plan.expert);
 }
 Said sglang_attention(C of) {
