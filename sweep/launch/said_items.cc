@@ -49,9 +49,11 @@ constexpr auto kMeasured = std::to_array<std::string_view>({"name",
                                                             "serving.eager_floor",
                                                             "serving.eager_layer",
                                                             "serving.eager_expert_layer",
+                                                            "serving.eager_fp4_layer",
                                                             "serving.first_prompts",
                                                             "serving.converted_share",
-                                                            "serving.fp8_expert_share"});
+                                                            "serving.fp8_expert_share",
+                                                            "serving.fp8_blackwell_share"});
 
 /// A choice of a stack: the phase that it is of, and when it has no effect.
 struct StackChoice {

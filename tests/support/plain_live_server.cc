@@ -69,6 +69,9 @@ void PlainLiveServer::start() {
   ranks_.assign(static_cast<std::size_t>(rules_.ranks), {});
   plan();
   Iteration work = *std::ranges::max_element(ranks_, {}, &Iteration::prompt_tokens);
+  double read = 0;
+  for (const Iteration& rank : ranks_) read += rank.prompt_tokens;
+  work.spare = work.prompt_tokens - read / static_cast<double>(rules_.ranks);
   std::int64_t reading = 0;
   for (const LiveItem& item : running_) {
     reading += item.in_batch ? 1 : 0;
