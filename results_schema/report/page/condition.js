@@ -8,11 +8,11 @@
 /** What is wrong with a condition, for its writer. */
 class ConditionError extends Error {}
 
-const NUMBER_UNITS = {ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, Hz: 1, MHz: 1e6, GHz: 1e9, "/s": 1, "/min": 1 / 60};
-for (const [prefix, factor] of Object.entries({"": 1, k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40})) {
-  NUMBER_UNITS[`${prefix}B`] = factor;
-  NUMBER_UNITS[`${prefix}B/s`] = factor;
-}
+/** As sweep/space/number_unit.h has them. */
+const NUMBER_UNITS = Object.assign(Object.create(null), {
+  ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, B: 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, PB: 1e15, KiB: 2 ** 10, MiB: 2 ** 20,
+  GiB: 2 ** 30, TiB: 2 ** 40, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12, Hz: 1, MHz: 1e6, GHz: 1e9, "/s": 1, "/min": 1 / 60,
+});
 
 /** What a number is multiplied by for the unit behind it, and where that ends; a '%' before an operand is the remainder. */
 function unitBehind(text, from) {

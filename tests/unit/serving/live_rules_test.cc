@@ -161,5 +161,20 @@ TEST(LiveRules, WhatLiesInTheCacheTakesItsBlocksOnce) {
   EXPECT_DOUBLE_EQ(first_token(served({0, 0}, rules, Stride::runs)[1]), 1 + 0.208);
 }
 
+TEST(LiveRules, AnIterationIsThatOfTheRankWithMostAndSaysWhatTheOthersReadFewer) {
+  Batch batch;
+  LiveRules rules;
+  rules.ranks = 4;
+  batch.clear(rules);
+  batch.of_ranks[1].prompt_tokens = 600;
+  batch.of_ranks[3].prompt_tokens = 200;
+  // 800 tokens of four ranks are 200 in the mean, 400 fewer than the rank with most has.
+  const Iteration work = batch.work();
+  EXPECT_EQ(work.prompt_tokens, 600);
+  EXPECT_EQ(work.spare, 400);
+  for (Iteration& rank : batch.of_ranks) rank.prompt_tokens = 600;
+  EXPECT_EQ(batch.work().spare, 0);
+}
+
 }  // namespace
 }  // namespace shardscape::serving

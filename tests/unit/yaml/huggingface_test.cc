@@ -58,6 +58,18 @@ TEST(HuggingFace, Llama) {
   EXPECT_EQ(m.parameters(), 6.0 * (512 * 768 + 512 * 512 + 3 * 512 * 1536 + 1024) + 2.0 * 32000 * 512 + 512);
 }
 
+TEST(HuggingFace, DeepNestingIsRefusedBeforeAnythingRecurses) {
+  // A million lists in each other fit into a file of the size that is read, and would overflow the stack when copied.
+  const std::string deep(1'000'000, '[');
+  const Diagnostics problems =
+      bad_config("{\"model_type\": \"llama\", \"x\": " + deep + std::string(deep.size(), ']') + "}");
+  ASSERT_EQ(problems.list().size(), 1U);
+  EXPECT_NE(problems.list().front().message.find("nested more than 64 deep"), std::string::npos);
+  // Brackets within texts nest nothing.
+  const std::string text = kLlama;
+  good_config(text.substr(0, text.size() - 1) + R"(, "_name_or_path": "a\")" + std::string(100, '[') + "\"}");
+}
+
 TEST(HuggingFace, MistralHasItsOwnHeadDim) {
   const ModelSpec m = good_config(R"({"model_type": "mistral", "hidden_size": 640, "num_hidden_layers": 2,
     "num_attention_heads": 4, "num_key_value_heads": null, "head_dim": 128, "intermediate_size": 100,
