@@ -193,10 +193,8 @@ ExpertShare expert_share(const OperatorBuilder& b) {
   if (b.serves() && split.ranks > 1) {
     share.active = busiest(share.active, share.active * (1 - met), split.ranks, share.experts);
     const double rows = share.rows, others = 1 - 1.0 / split.ranks;
-    // By chance alone the deviation is that of a binomial law; beside it stands that of the popularity of its experts,
-    // each exponential. Copies are not taken to even these out.
-    share.rows =
-        busiest(rows, rows * others * (1 + rows / share.experts), split.ranks, share.mean * split.ranks);
+    const double popular = split.redundant > 0 ? 0 : rows / share.experts;
+    share.rows = busiest(rows, rows * others * (1 + popular), split.ranks, share.mean * split.ranks);
   }
   return share;
 }
