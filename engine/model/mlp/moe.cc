@@ -193,8 +193,7 @@ ExpertShare expert_share(const OperatorBuilder& b) {
   if (b.serves() && split.ranks > 1) {
     share.active = busiest(share.active, share.active * (1 - met), split.ranks, share.experts);
     const double rows = share.rows, others = 1 - 1.0 / split.ranks;
-    const double popular = split.redundant > 0 ? 0 : rows / share.experts;
-    share.rows = busiest(rows, rows * others * (1 + popular), split.ranks, share.mean * split.ranks);
+    share.rows = busiest(rows, rows * others, split.ranks, share.mean * split.ranks);
   }
   return share;
 }
