@@ -11,11 +11,11 @@ namespace {
 /// Gives the workload the concurrency and the rate of requests that the text has.
 void take_load(const PointText& text, WorkloadSpec& workload, Problems& problems) {
   if (text.concurrency && workload.open_loop())
-    problems.add("concurrency", "has no effect: requests come at a rate or by a trace");
+    problems.add("", "concurrency has no effect: requests come at a rate or by a trace");
   if (text.concurrency) workload.concurrency = *text.concurrency;
   if (!text.request_rate) return;
   if (!workload.load || workload.load->request_rate <= 0)
-    return problems.add("request_rate", "has no effect: the study has no workload.request_rate");
+    return problems.add("", "request_rate has no effect: the study has no workload.request_rate");
   workload.load->request_rate = *text.request_rate;
 }
 

@@ -16,7 +16,8 @@ sweep::ChosenPoint choose_point(const sweep::Study& study, const std::string& te
   if (point) return *std::move(point);
   std::vector<std::string> problems;
   for (const Problem& problem : point.error().list())
-    problems.push_back(fmt::format("{}: {}: {}", option, problem.field, problem.message));
+    problems.push_back(
+        fmt::format("{}: {}{}{}", option, problem.field, problem.field.empty() ? "" : ": ", problem.message));
   throw BadInput(std::move(problems));
 }
 

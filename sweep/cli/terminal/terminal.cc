@@ -36,7 +36,9 @@ int terminal_of(const std::ostream& out) {
 std::string styled(const std::ostream& out, std::string_view text, std::string_view style) {
   const char* const no_color = std::getenv("NO_COLOR");
   const char* const terminal = std::getenv("TERM");
-  const bool plain = (no_color != nullptr && *no_color != '\0') ||
+  // mpirun gives its first process a terminal of its own, wherever the output goes.
+  const bool launched = std::getenv("OMPI_COMM_WORLD_RANK") != nullptr || std::getenv("PMI_RANK") != nullptr;
+  const bool plain = launched || (no_color != nullptr && *no_color != '\0') ||
                      (terminal != nullptr && std::string_view(terminal) == "dumb") || terminal_of(out) < 0;
   return plain ? std::string(text)
                : std::string("\x1b[").append(style).append("m").append(text).append("\x1b[0m");

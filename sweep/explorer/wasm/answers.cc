@@ -41,7 +41,7 @@ sweep::ChosenPoint chosen(const Json& request, const sweep::Study& study) {
   if (point) return *std::move(point);
   std::vector<std::string> problems;
   for (const Problem& problem : point.error().list())
-    problems.push_back("point: " + problem.field + ": " + problem.message);
+    problems.push_back("point: " + problem.field + (problem.field.empty() ? "" : ": ") + problem.message);
   throw Refused(std::move(problems));
 }
 
