@@ -188,8 +188,8 @@ TEST(CoupledReplicas, ExpertsMeetNoMoreThanAllRanksRead) {
   load.requests = {2, false};
   s.workload.load = load;
   const auto experts = [&](double tokens) {
-    const auto ops =
-        model::block_operators(s, 0, model::serving_layer_key(plan, 1), tokens, model::Mode::prefill);
+    const auto ops = model::block_operators(s, 0, model::serving_layer_key(plan, 1),
+                                            static_cast<std::int64_t>(tokens), model::Mode::prefill);
     double seconds = 0;
     bool between = false;
     for (const model::Operator& op : ops) {
