@@ -18,7 +18,7 @@ const std::vector<ExpressionName>& names() {
 }
 
 /// step_time 65 s, memory 60 GB, mfu 0.4, bandwidth 3.35 TB/s, tp 8, bytes 2e6.
-bool holds(const std::string& text) {
+bool is_true(const std::string& text) {
   const auto parsed = Expression::parse(text, names());
   EXPECT_TRUE(parsed.has_value()) << text << ": " << (parsed ? "" : parsed.error().message);
   return parsed && parsed->holds(std::vector<double>{65, 60e9, 0.4, 3.35e12, 8, 2e6});
@@ -52,9 +52,9 @@ TEST(Expression, NumbersMayHaveUnits) {
                            "bytes == 2 MB",
                            "step_time <= 65",
                            "-5 s < step_time"})
-    EXPECT_TRUE(holds(text)) << text;
-  EXPECT_FALSE(holds("step_time < 60 s"));
-  EXPECT_FALSE(holds("memory < 55 GiB"));
+    EXPECT_TRUE(is_true(text)) << text;
+  EXPECT_FALSE(is_true("step_time < 60 s"));
+  EXPECT_FALSE(is_true("memory < 55 GiB"));
 }
 
 TEST(Expression, UnitsMustAgree) {
@@ -68,7 +68,7 @@ TEST(Expression, UnitsMustAgree) {
 }
 
 TEST(Expression, PathsAreNames) {
-  EXPECT_TRUE(holds("device.hbm.bandwidth > 3 TB/s"));
+  EXPECT_TRUE(is_true("device.hbm.bandwidth > 3 TB/s"));
   EXPECT_NE(problem("device.hbm.bandwith > 3").find("did you mean 'device_hbm_bandwidth'?"),
             std::string::npos);
   EXPECT_FALSE(Expression::parse("tp. > 3", names()).has_value());
