@@ -302,33 +302,6 @@ TEST(ServedExperts, ABatchReadsTheExpertsThatItMeets) {
   EXPECT_LE(share(coupled_plan(1, 4, 4), 200).active, 4);
 }
 
-// Many tokens fall on ranks as popular as their experts are: by drawing exponential popularities again and again, the
-// rank with most of them has so many times the mean in the mean.
-TEST(ServedExperts, RanksAreAsUnevenAsTheirExperts) {
-  Setting s = coupled_setting(8, 8);
-  s.model.moe->experts = 256;
-  std::mt19937_64 random(1);
-  std::exponential_distribution<double> popularity;
-  for (const std::int32_t ranks : {4, 8, 16}) {
-    double uneven = 0;
-    constexpr int kDraws = 4000;
-    for (int draw = 0; draw < kDraws; ++draw) {
-      double most = 0, all = 0;
-      for (std::int32_t rank = 0; rank < ranks; ++rank) {
-        double own = 0;
-        for (std::int32_t expert = 0; expert < 256 / ranks; ++expert) own += popularity(random);
-        most = std::max(most, own);
-        all += own;
-      }
-      uneven += most / all * ranks / kDraws;
-    }
-    const ParallelPlan plan = coupled_plan(1, ranks, ranks);
-    const model::OperatorBuilder b(s, model::serving_layer_key(plan, 1), 1e6, 1000, model::Mode::prefill);
-    const model::ExpertShare share = model::expert_share(b);
-    EXPECT_NEAR(share.rows / share.mean / uneven, 1, 0.05) << ranks;
-  }
-}
-
 // A checkpoint in 4 bits has its experts in 4 bits, with a scale of a byte for each 16 weights, and all else in 16.
 TEST(ServedExperts, FourBitsAreOfExpertsAlone) {
   Setting s = coupled_setting(1, 1);
