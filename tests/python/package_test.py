@@ -2,10 +2,12 @@
 
 Run by ctest with PYTHONPATH (the package), SHARDSCAPE_PROGRAM (the program) and SHARDSCAPE_STUDIES (the ready studies).
 """
+import contextlib
 import json
 import math
 import os
 import pickle
+import pty
 import signal
 import subprocess
 import sys
@@ -155,6 +157,34 @@ class SimulateTest(PackageTest):
             engine.append(study._inputs.engine_seconds(texts))
         print(f"\n1,000 calls of simulate: {1e3 * min(calls):.1f} ms of CPU, the engine alone {1e3 * min(engine):.1f} ms: "
               f"{min(calls) / min(engine):.2f} times", file=sys.stderr)
+        # Twice is what it should cost; a study that made its simulator anew for each call would cost ten times as much.
+        self.assertLess(min(calls) / min(engine), 4)
+
+    def test_texts_hold_no_colours_on_a_terminal(self):
+        script = (f"import shardscape as ss\nstudy = ss.Study.load({TRAINING!r})\n"
+                  f"text = study.check()['text'] + study.simulate(**{POINT!r}).report()\n"
+                  "print('escapes:', text.count(chr(27)), 'lines:', text.count(chr(10)) > 50)")
+        file, name = os.path.join(self.folder, "on_terminal.py"), []
+        with open(file, "w", encoding="utf-8") as out:
+            out.write(script)
+
+        def read(descriptor):
+            name.append(os.read(descriptor, 4096))
+            return name[-1]
+
+        environment = dict(os.environ)
+        os.environ.update(TERM="xterm", NO_COLOR="")
+        try:
+            with open(os.devnull, "rb") as nothing, contextlib.ExitStack() as stack:
+                standard = os.dup(0)
+                stack.callback(lambda: (os.dup2(standard, 0), os.close(standard)))
+                os.dup2(nothing.fileno(), 0)
+                status = pty.spawn([sys.executable, file], read)
+        finally:
+            os.environ.clear()
+            os.environ.update(environment)
+        self.assertEqual(status, 0)
+        self.assertIn(b"escapes: 0 lines: True", b"".join(name))
 
 
 class MessagesTest(PackageTest):

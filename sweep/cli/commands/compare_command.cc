@@ -114,9 +114,8 @@ ComparedPlan of_study(const std::filesystem::path& file, const CompareArguments&
   return {name + ", the best plan", std::move(study), std::move(chosen)};
 }
 
-void predict(ComparedPlan& of, const char* name, const CommonOptions& common) {
-  Simulator simulator(of.point.setting,
-                      {.reference = common.reference, .time_infeasible = true, .mode = of.study.mode});
+void predict(ComparedPlan& of, const char* name) {
+  Simulator simulator(of.point.setting, {.time_infeasible = true, .mode = of.study.mode});
   of.prediction = simulator.run(of.point.plan, {}, &of.details);
   if (sweep::placement_of(of.study, 0) == sweep::PlacementChoice::optimised)
     std::cerr << "note: " << name << "'s ranks lie in the plain order, not where its study would have them\n";
@@ -146,8 +145,8 @@ int run_compare_plans(const CompareArguments& arguments, const CommonOptions& co
   if (a.study.phase() != b.study.phase())
     throw BadInput(fmt::format("{} is of {}, {} of {}", a.from, name_of(a.study.phase()), b.from,
                                name_of(b.study.phase())));
-  predict(a, "A", common);
-  predict(b, "B", common);
+  predict(a, "A");
+  predict(b, "B");
   const Comparison comparison = compare_plans(a, b);
   if (arguments.json) {
     std::cout << json_text(to_json(comparison), 2) << '\n';

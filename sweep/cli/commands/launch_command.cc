@@ -95,7 +95,7 @@ int run_launch(const LaunchArguments& arguments, const CommonOptions& common) {
   const sweep::Study study = load(arguments.study, common);
   const sweep::ChosenPoint point = choose_point(study, arguments.point);
   const launch::Framework& framework = framework_of(arguments, point.setting);
-  Simulator simulator(point.setting, {.reference = common.reference});
+  Simulator simulator(point.setting);
   const Prediction verdict = simulator.judge(point.plan);
   if (verdict.status != Status::ok && verdict.status != Status::memory)
     throw BadInput(fmt::format("--point: {}", describe(name_of(verdict.reason))));

@@ -249,9 +249,11 @@ const ColumnInfo& require_column(const ResultReader& reader, std::string_view na
   std::vector<std::string> known;
   for (const ColumnInfo& column : reader.columns()) {
     const std::vector<std::string> names = names_of(column);
-    if (std::ranges::find(names, plain) != names.end() || short_heading(column) == name) return column;
+    if (std::ranges::find(names, plain) != names.end()) return column;
     known.insert(known.end(), names.begin(), names.end());
   }
+  for (const ColumnInfo& column : reader.columns())
+    if (short_heading(column) == name) return column;
   std::string hint = did_you_mean(plain, known);
   if (hint.empty()) hint = kWhereNamesAre;
   throw BadInput(fmt::format("{}: no column '{}'{}{}", option, name, reader.why_missing(), hint));

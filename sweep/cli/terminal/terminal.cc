@@ -22,11 +22,12 @@ std::optional<std::size_t> stated_width() {
   return width >= kNarrowest ? width : std::nullopt;
 }
 
+// Where the streams write when the program begins, or is loaded by another one: that may take what is written elsewhere.
+const std::streambuf* const kOut = std::cout.rdbuf();
+const std::streambuf* const kErr = std::cerr.rdbuf();
+
 /// The file of the terminal behind a stream; -1 where there is none.
 int terminal_of(const std::ostream& out) {
-  // Inside another program what is written may be taken elsewhere.
-  static const std::streambuf* const kOut = std::cout.rdbuf();
-  static const std::streambuf* const kErr = std::cerr.rdbuf();
   const int file = out.rdbuf() == kOut ? STDOUT_FILENO : out.rdbuf() == kErr ? STDERR_FILENO : -1;
   return file >= 0 && isatty(file) != 0 ? file : -1;
 }
