@@ -112,12 +112,15 @@ enum class OverlappedExchanges : std::uint8_t { everywhere, between_domains };
 
 /// How a server's tokens reach experts that lie over several of its replicas (data-parallel attention).
 ///   all_gather  every rank gets the tokens of all, and sums of its experts' outputs go back: an all-gather, a
-///               reduce-scatter (vLLM's default, SGLang's, TensorRT-LLM's for few ranks)
+///               reduce-scatter (vLLM's default)
 ///   all_to_all  each rank gets the tokens that chose one of its experts, once each, and sends the results back
 ///   kernels     DeepEP's kernels do that (network/collectives/expert_dispatch.h): the normal ones in iterations that
 ///               read prompts, the low-latency ones where all sequences decode (SGLang: deepep-mode auto; DeepSeek's
 ///               own server)
-enum class ServedDispatch : std::uint8_t { all_gather, all_to_all, kernels };
+///   trtllm      TensorRT-LLM's choice: all_to_all where experts lie over more ranks than a token has experts, else
+///               all_gather, with prompts_summed; tokens whose experts multiply in 4 bits leave in these, and are
+///               gathered always
+enum class ServedDispatch : std::uint8_t { all_gather, all_to_all, kernels, trtllm };
 
 struct StackProfile {
   /// The host's own timeline: a block cannot finish before the host has launched it.
@@ -140,6 +143,9 @@ struct StackProfile {
     Seconds decode_sequence;    ///< per sequence and iteration: sampling, detokenising, streaming a token
     /// Per sequence of all replicas and iteration: what one process does for all of them before the next iteration.
     Seconds decode_stream;
+    /// Per sequence and iteration that verifies drafts, beside decode_sequence: what the host does with the accepted
+    /// tokens before it can launch anything, as nothing is scheduled ahead of them.
+    Seconds draft_sequence;
     friend bool operator==(const Host&, const Host&) = default;
   };
   struct Communication {
@@ -324,6 +330,10 @@ struct StackProfile {
     double fp8_blackwell_share = 1;
     KvTransfer kv_transfer = KvTransfer::after_prefill;  ///< disaggregated serving only
     ServedDispatch dispatch = ServedDispatch::all_gather;
+    /// Where prompts are read, of which ranks have unequal numbers of tokens, each adds its own to a buffer of zeros for
+    /// those of all, and the outputs are summed in full: two all-reduces, whatever `dispatch` says (SGLang without a back
+    /// end that sends tokens to experts: its padding SUM_LEN).
+    bool prompts_summed = false;
     /// Copies of experts beyond one of each, where a plan deals them over ranks (compute/expert_replicas.h), 0..1e6; in
     /// the pool that decodes and, where there is one, in the pool that prefills.
     std::int64_t redundant_experts = 0, prefill_redundant_experts = 0;

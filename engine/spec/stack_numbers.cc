@@ -55,6 +55,7 @@ constexpr StackNumber kStackNumbers[] = {
     {SHARDSCAPE_NUMBER(host.decode_stream), kTime, "per sequence of all replicas and iteration of inference",
      FitRule{time, logarithmic, 1e-6, 5e-4,
              "from a write to a socket to a task of an event loop for each token", 0.7}},
+    {SHARDSCAPE_NUMBER(host.draft_sequence), kTime, "per sequence and iteration that verifies drafts"},
     {SHARDSCAPE_NUMBER(communication.call), kTime, "fixed cost of a collective call",
      FitRule{time, logarithmic, 1e-6, 2e-4, "from a kernel launch to a rendezvous of the group", 0.5}},
     {SHARDSCAPE_NUMBER(communication.rank_step), kTime, "latency of one step of a collective's algorithm",

@@ -88,7 +88,8 @@ void set_configured(const RunFacts& facts, std::string_view engine, const Worklo
 /// max_num_tokens of servers that prefill 4608 for prompts of 1k and 8448 for those of 8k; since 2026 (srt-slurm)
 /// 16384. SGLang divides its chunked-prefill-size by the ranks that have attention of their own (server_args.py).
 /// Experts over more than 16 ranks have 32 copies (ep-num-redundant-experts 32) and get their tokens by DeepEP, as
-/// DeepGEMM wants them; others get those of all ranks (moe-a2a-backend none).
+/// DeepGEMM wants them; others get those of all ranks (moe-a2a-backend none), and so do servers that prefill in fp4,
+/// whose kernels of experts order tokens themselves (moe-runner-backend flashinfer_trtllm).
 void set_pools(const RunFacts& facts, std::string_view engine, const WorkloadSpec& workload,
                ServerRecipe& recipe) {
   constexpr std::int64_t kFewRanks = 16, kCopies = 32, kLongPrompt = 4096;
@@ -103,6 +104,7 @@ void set_pools(const RunFacts& facts, std::string_view engine, const WorkloadSpe
     } else {
       recipe.dispatch = ServedDispatch::all_gather;
     }
+    recipe.prompts_summed = facts.plan.expert <= kFewRanks || workload.precision == PolicyName::fp4;
   } else if (engine == "trtllm") {
     const bool of_2025 =
         facts.date.empty() ? ReleaseOrder(facts.software).before("0.8") : facts.date < "2026";
@@ -126,6 +128,7 @@ void ServerRecipe::apply(StackProfile::Serving& serving) const {
   if (redundant_experts) serving.redundant_experts = *redundant_experts;
   if (pool_prompts) serving.pool_prompts = *pool_prompts;
   if (dispatch) serving.dispatch = *dispatch;
+  serving.prompts_summed |= prompts_summed;
   if (fp8_blackwell_share) serving.fp8_blackwell_share = *fp8_blackwell_share;
   if (first_prompts) serving.first_prompts = Seconds(*first_prompts);
   if (balance_wait) {

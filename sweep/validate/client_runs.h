@@ -24,6 +24,7 @@ struct ServerRecipe {
   double client = 0;  ///< seconds of the client before a request reaches the server, which its TTFT has in it
   std::int64_t draft_tokens = 0;  ///< of speculative decoding
   std::optional<ServedDispatch> dispatch;
+  bool prompts_summed = false;
   std::optional<double> fp8_blackwell_share, first_prompts;
   void apply(StackProfile::Serving& serving) const;
   friend auto operator<=>(const ServerRecipe&, const ServerRecipe&) = default;

@@ -17,6 +17,10 @@ namespace {
 
 constexpr std::int32_t kSkewedRanks = 8;
 
+ServedDispatch drawn_dispatch(CounterRng& random) {
+  return static_cast<ServedDispatch>(random.below(enum_values<ServedDispatch>().size()));
+}
+
 /// Eight replicas that share 64 experts, of which a token goes through 4.
 Setting skewed_setting(std::int64_t concurrency, ServedDispatch dispatch) {
   Setting s;
@@ -102,7 +106,7 @@ TEST(SkewedServers, TheSlowestMemberSetsThePace) {
 TEST(SkewedServers, BalancedIsNeverSlower) {
   for (std::uint64_t seed = 0; seed < test::seeds(60); ++seed) {
     CounterRng random(seed, 5);
-    const auto dispatch = static_cast<ServedDispatch>(random.below(3));
+    const auto dispatch = drawn_dispatch(random);
     Setting s = skewed_setting(static_cast<std::int64_t>(8 << random.below(7)), dispatch);
     const Prediction even = serve_skewed(s);
     s.workload.expert_load = seed == 0 ? one_hot() : drawn_load(random);
@@ -117,7 +121,7 @@ TEST(SkewedServers, BalancedIsNeverSlower) {
 TEST(SkewedServers, BothModesAgree) {
   for (std::uint64_t seed = 0; seed < test::seeds(20); ++seed) {
     CounterRng random(seed, 6);
-    const auto dispatch = static_cast<ServedDispatch>(random.below(3));
+    const auto dispatch = drawn_dispatch(random);
     Setting s = skewed_setting(static_cast<std::int64_t>(16 << random.below(6)), dispatch);
     s.workload.expert_load = seed < 3 ? one_hot() : drawn_load(random);
     const Prediction fast = serve_skewed(s), slow = serve_skewed(s, ExecutionMode::flattened);

@@ -66,8 +66,7 @@ Operator expert_product(const OperatorBuilder& b, std::string_view name, const E
   const StackProfile::Serving& serving = b.stack().serving;
   if (op.stored && op.operands == Precision::bf16) op.rate_share = serving.converted_share;
   // DeepEP's kernels send tokens as DeepGEMM wants them, whose rate is that of other products.
-  const bool grouped_on_arrival = b.key().dispatches && serving.dispatch == ServedDispatch::kernels;
-  if (!op.stored && op.operands == Precision::fp8 && !grouped_on_arrival) {
+  if (!op.stored && op.operands == Precision::fp8 && !sent_by_kernels(b)) {
     const bool blackwell = b.mode() == Mode::prefill && b.device().architecture == Architecture::blackwell;
     op.rate_share = serving.fp8_expert_share * (blackwell ? serving.fp8_blackwell_share : 1);
   }

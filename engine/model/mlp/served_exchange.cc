@@ -32,7 +32,33 @@ double ranks_met(const OperatorBuilder& b) {
                       .members = static_cast<double>(b.key().experts().ranks)});
 }
 
-bool gathers(const OperatorBuilder& b) { return b.stack().serving.dispatch == ServedDispatch::all_gather; }
+/// Whether the experts multiply in 4 bits.
+bool multiplies_4_bits(const OperatorBuilder& b) { return b.policy().expert_products == Precision::fp4; }
+
+enum class Way : std::uint8_t { gathered, summed, sent, by_kernels };
+
+/// What the stack's choice comes to with these experts in iterations of this kind.
+Way way_of(const OperatorBuilder& b) {
+  const StackProfile::Serving& stack = b.stack().serving;
+  const bool prompts = b.mode() != Mode::decode;
+  if (stack.dispatch == ServedDispatch::trtllm) {
+    if (b.key().experts().ranks > b.model().moe->top_k) return Way::sent;
+    return prompts && !multiplies_4_bits(b) ? Way::summed : Way::gathered;
+  }
+  if (prompts && stack.prompts_summed) return Way::summed;
+  if (stack.dispatch == ServedDispatch::all_gather) return Way::gathered;
+  return stack.dispatch == ServedDispatch::all_to_all ? Way::sent : Way::by_kernels;
+}
+
+/// Bytes of a value on its way to experts. TensorRT-LLM quantises to 4 bits, with a scale of 8 for each 16 values (NVFP4),
+/// before it sends.
+double sent_value_bytes(const OperatorBuilder& b) {
+  const bool narrow = b.stack().serving.dispatch == ServedDispatch::trtllm && multiplies_4_bits(b);
+  return narrow ? operand_bytes(Precision::fp4) : wire_bytes(b);
+}
+
+/// Whether every rank gets the tokens of all.
+bool reaches_all(const OperatorBuilder& b) { return way_of(b) == Way::gathered || way_of(b) == Way::summed; }
 
 /// Tokens of a call over the ranks that experts are dealt to (`dealt`), and of one over those that split each expert
 /// (`split`).
@@ -40,7 +66,7 @@ struct ServedTokens {
   double dealt, split;
 };
 ServedTokens served_tokens(const OperatorBuilder& b) {
-  const double copies = gathers(b) ? b.key().experts().ranks : ranks_met(b);
+  const double copies = reaches_all(b) ? b.key().experts().ranks : ranks_met(b);
   return {sent_tokens(b) * copies, sent_tokens(b) * copies * b.key().experts().tensor};
 }
 
@@ -54,12 +80,14 @@ Operator sent_out(const OperatorBuilder& b) {
   constexpr std::string_view kName = "dispatch";
   constexpr auto kGroup = ParallelGroup::expert;
   const double dealt = served_tokens(b).dealt;
-  switch (b.stack().serving.dispatch) {
-    case ServedDispatch::all_gather:
-      return served_call(b, kName, kGroup, CollectiveOp::all_gather, dealt, wire_bytes(b));
-    case ServedDispatch::all_to_all:
-      return served_call(b, kName, kGroup, CollectiveOp::all_to_all, dealt, wire_bytes(b));
-    case ServedDispatch::kernels:
+  switch (way_of(b)) {
+    case Way::gathered:
+      return served_call(b, kName, kGroup, CollectiveOp::all_gather, dealt, sent_value_bytes(b));
+    case Way::summed:
+      return served_call(b, kName, kGroup, CollectiveOp::all_reduce, dealt, wire_bytes(b));
+    case Way::sent:
+      return served_call(b, kName, kGroup, CollectiveOp::all_to_all, dealt, sent_value_bytes(b));
+    case Way::by_kernels:
       break;
   }
   const CollectiveOp op =
@@ -73,12 +101,14 @@ Operator sent_back(const OperatorBuilder& b) {
   constexpr std::string_view kName = "combine";
   constexpr auto kGroup = ParallelGroup::expert;
   const double dealt = served_tokens(b).dealt;
-  switch (b.stack().serving.dispatch) {
-    case ServedDispatch::all_gather:
+  switch (way_of(b)) {
+    case Way::gathered:
       return served_call(b, kName, kGroup, CollectiveOp::reduce_scatter, dealt, wire_bytes(b));
-    case ServedDispatch::all_to_all:
+    case Way::summed:
+      return served_call(b, kName, kGroup, CollectiveOp::all_reduce, dealt, wire_bytes(b));
+    case Way::sent:
       return served_call(b, kName, kGroup, CollectiveOp::all_to_all, dealt, wire_bytes(b));
-    case ServedDispatch::kernels:
+    case Way::by_kernels:
       break;
   }
   const CollectiveOp op =
@@ -87,6 +117,8 @@ Operator sent_back(const OperatorBuilder& b) {
 }
 
 }  // namespace
+
+bool sent_by_kernels(const OperatorBuilder& b) { return b.key().dispatches && way_of(b) == Way::by_kernels; }
 
 void append_served_dispatch(std::vector<Operator>& ops, const OperatorBuilder& b) {
   if (!b.key().dispatches) return;

@@ -54,7 +54,7 @@ ParallelPlan Draft::plan(ParallelPlan plan) const {
   return plan;
 }
 
-serving::Timer with_drafts(std::int64_t draft_tokens, double sequence, serving::Timer verify,
+serving::Timer with_drafts(std::int64_t draft_tokens, SequenceHost host, serving::Timer verify,
                            serving::Timer draft) {
   return [=, verify = std::move(verify), draft = std::move(draft)](const serving::Iteration& iteration) {
     serving::Iteration verified = iteration;
@@ -62,7 +62,7 @@ serving::Timer with_drafts(std::int64_t draft_tokens, double sequence, serving::
     verified.decoding *= 1 + drafts;
     verified.cached *= 1 + drafts;
     serving::IterationTime time = verify(verified);
-    time[TimeClass::host] -= drafts * iteration.decoding * sequence;
+    time[TimeClass::host] += iteration.decoding * (host.accepted - drafts * host.token);
     serving::add(time, draft(iteration), 1);
     if (iteration.decoding <= 0 || draft_tokens == 1) return time;
     serving::Iteration decoding;

@@ -2,7 +2,8 @@
 // them.
 //
 //   verify  a decode iteration of s sequences works on s (1 + n) tokens; attention reads the cache of a sequence once
-//           for all of its tokens (token_costs.h)
+//           for all of its tokens (token_costs.h). What the host then does with each sequence (host.draft_sequence)
+//           nothing hides
 //   draft   n decode iterations of the drafting model, the first of them with the prompts that are read beside, whose
 //           cache it needs, too. The host launches them like others, but schedules nothing in between
 //
@@ -42,9 +43,15 @@ struct Draft {
   std::map<std::array<std::int32_t, 4>, TokenCosts> costs;
 };
 
+/// Seconds of the host for each token that an iteration without drafts counts, and for each sequence whose drafts it
+/// verifies.
+struct SequenceHost {
+  double token, accepted;
+};
+
 /// The time of an iteration with its drafts. `verify` gives the time of one that works on so many tokens; `draft` that
-/// of one of the drafting model. `sequence`: seconds of the host for each token that `verify` counts.
-serving::Timer with_drafts(std::int64_t draft_tokens, double sequence, serving::Timer verify,
+/// of one of the drafting model.
+serving::Timer with_drafts(std::int64_t draft_tokens, SequenceHost host, serving::Timer verify,
                            serving::Timer draft);
 
 /// The memory of the drafting model on a rank of a server's last stage: its weights, and its cache of so many requests

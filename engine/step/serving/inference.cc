@@ -96,8 +96,10 @@ serving::Timer iteration_timer(const InferenceInputs& in, const network::Collect
                                InferenceMemo& memo, bool plainly, FlattenedRun* flattened) {
   serving::Timer timer = plain_timer(in, collectives, memo, plainly, flattened);
   if (!has_drafts(in.setting.workload)) return timer;
-  return with_drafts(in.setting.workload.load->speculation.draft_tokens,
-                     host_of_iteration(in.setting.system.stack, in.batches(), 1).tokens, std::move(timer),
+  const StackProfile& stack = in.setting.system.stack;
+  const SequenceHost host{host_of_iteration(stack, in.batches(), 1).tokens,
+                          stack.host.draft_sequence.value()};
+  return with_drafts(in.setting.workload.load->speculation.draft_tokens, host, std::move(timer),
                      draft_timer(in, collectives, memo));
 }
 

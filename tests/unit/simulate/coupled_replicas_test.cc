@@ -107,6 +107,57 @@ TEST(CoupledReplicas, DispatchSendsWhatTheStackSays) {
   EXPECT_DOUBLE_EQ(call_bytes(s, coupled_plan(4, 1, 4), 8, "dispatch"), -1);
 }
 
+// Four ranks for four choices: all get all tokens, by all-reduces where prompts are read, but as
+// gathered where all decode. Eight ranks of four: each gets its own. In 4 bits with a scale for each 16 values 0.5625
+// bytes of a value go out, 2 come back.
+TEST(CoupledReplicas, TensorRtLlmChoosesByTheRanks) {
+  Setting s = coupled_setting(8, 64);
+  s.system.stack.serving.dispatch = ServedDispatch::trtllm;
+  const double token = 2.0 * kCoupledHidden;
+  const auto calls_of_prompts = [&](const ParallelPlan& plan) {
+    std::vector<network::CollectiveOp> calls;
+    for (const model::Operator& op :
+         model::block_operators(s, 0, model::serving_layer_key(plan, 1), 800, model::Mode::prefill)) {
+      if (op.name == "dispatch" || op.name == "combine") calls.push_back(op.forward_comm.op);
+    }
+    return calls;
+  };
+  const ParallelPlan few = coupled_plan(1, 4, 4), many = coupled_plan(1, 8, 8);
+  using enum network::CollectiveOp;
+  EXPECT_EQ(calls_of_prompts(few), (std::vector{all_reduce, all_reduce}));
+  EXPECT_EQ(calls_of_prompts(many), (std::vector{all_to_all, all_to_all}));
+  EXPECT_DOUBLE_EQ(call_bytes(s, few, 8, "dispatch"), 32 * token);
+  EXPECT_NEAR(call_bytes(s, many, 8, "dispatch"), 8 * 8 * (1 - std::pow(7.0 / 8, 4)) * token, 1e-9 * token);
+  s.workload.precision = PolicyName::fp4;
+  auto& rates = s.system.device.sm.tensor_flops_per_clock;
+  rates[static_cast<std::size_t>(Precision::fp4)] = rates[static_cast<std::size_t>(Precision::fp8)] =
+      rates[static_cast<std::size_t>(Precision::bf16)];
+  EXPECT_EQ(calls_of_prompts(few), (std::vector{all_gather, reduce_scatter}));
+  EXPECT_DOUBLE_EQ(call_bytes(s, few, 8, "dispatch"), 32 * 0.5625 * kCoupledHidden);
+  EXPECT_DOUBLE_EQ(call_bytes(s, few, 8, "combine"), 32 * token);
+}
+
+// What the stack sums where prompts are read it sends as it always does where all decode.
+TEST(CoupledReplicas, PromptsAreSummedWhereTheStackSaysSo) {
+  Setting s = coupled_setting(4, 32);
+  s.system.stack.serving.prompts_summed = true;
+  const ParallelPlan plan = coupled_plan(1, 4, 4);
+  for (const ServedDispatch dispatch : {ServedDispatch::all_gather, ServedDispatch::kernels}) {
+    s.system.stack.serving.dispatch = dispatch;
+    const model::LayerKey key = model::serving_layer_key(plan, 1);
+    std::size_t summed = 0;
+    for (const model::Operator& op : model::block_operators(s, 0, key, 800, model::Mode::prefill)) {
+      if (op.name != "dispatch" && op.name != "combine") continue;
+      EXPECT_EQ(op.forward_comm.op, network::CollectiveOp::all_reduce);
+      EXPECT_DOUBLE_EQ(op.forward_comm.bytes.value(), 4 * 800 * 2.0 * kCoupledHidden);
+      ++summed;
+    }
+    EXPECT_EQ(summed, 2);
+    for (const model::Operator& op : model::decode_block_operators(s, 0, key, 1000))
+      EXPECT_TRUE(op.name != "dispatch" || op.forward_comm.op != network::CollectiveOp::all_reduce);
+  }
+}
+
 // The replica with most sets the pace: 5 sequences on 4 replicas take the step of 8, one less that of 4.
 TEST(CoupledReplicas, TheBusiestSetsThePace) {
   const ParallelPlan plan = coupled_plan(1, 4, 4);

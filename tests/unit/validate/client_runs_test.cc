@@ -83,6 +83,8 @@ TEST(ClientRuns, OfPoolsSendTokensToManyExpertsByDeepEp) {
   EXPECT_FALSE(large.dispatch);
   EXPECT_EQ(large.fp8_blackwell_share, 1) << "DeepGEMM has their tokens";
   EXPECT_EQ(small.dispatch, ServedDispatch::all_gather);
+  EXPECT_TRUE(small.prompts_summed);
+  EXPECT_FALSE(large.prompts_summed);
   EXPECT_FALSE(small.fp8_blackwell_share);
   EXPECT_FALSE(small.pool_prompts) << "as the stack has it";
   EXPECT_EQ(recipe(8, Architecture::hopper).pool_prompts, 0);
