@@ -1,8 +1,10 @@
 #include "results_schema/report/page.h"
 
-#include <array>
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "engine/base/check.h"
 #include "results_schema/report/page_parts.h"
 
 namespace shardscape::report {
@@ -33,42 +35,27 @@ std::string escape_html(std::string_view text) {
   return escaped;
 }
 
-std::string filled(std::string_view rest,
-                   std::span<const std::pair<std::string_view, std::string_view>> parts) {
-  std::string page;
+std::string framed_page(const PageText& page) {
+  const std::string title = escape_html(page.title), data = without_tags(page.data);
+  const std::pair<std::string_view, std::string_view> parts[] = {
+      {"{{title}}", title},          {"{{style}}", page_style()},      {"{{own_style}}", page.style},
+      {"{{body}}", page.body},       {"{{library}}", chart_library()}, {"{{data}}", data},
+      {"{{shared}}", page_script()}, {"{{script}}", page.script}};
+  std::string whole;
+  std::string_view rest = page_frame();
   while (!rest.empty()) {
     const std::size_t at = rest.find("{{");
-    page += rest.substr(0, at);
+    whole += rest.substr(0, at);
     if (at == std::string_view::npos) break;
     rest.remove_prefix(at);
-    bool known = false;
-    for (const auto& [mark, text] : parts) {
-      if (!rest.starts_with(mark)) continue;
-      page += text;
-      rest.remove_prefix(mark.size());
-      known = true;
-      break;
-    }
-    if (!known) page += rest.front(), rest.remove_prefix(1);
+    const auto mark =
+        std::ranges::find_if(parts, [&](const auto& part) { return rest.starts_with(part.first); });
+    SHARDSCAPE_CHECK(mark != std::end(parts), "a mark of the frame that has no text", rest.size());
+    whole += mark->second;
+    rest.remove_prefix(mark->first.size());
   }
-  return page;
+  return whole;
 }
-
-namespace {
-
-std::string page_of(std::string_view page, std::string_view script, std::string_view title,
-                    std::string_view data) {
-  const std::string safe_title = escape_html(title);
-  const std::array<std::pair<std::string_view, std::string_view>, 5> parts = {
-      {{"{{title}}", safe_title},
-       {"{{style}}", page_style()},
-       {"{{library}}", chart_library()},
-       {"{{data}}", data},
-       {"{{script}}", script}}};
-  return filled(page, parts);
-}
-
-}  // namespace
 
 std::string without_tags(std::string_view json) {
   std::string safe;
@@ -84,15 +71,15 @@ std::string without_tags(std::string_view json) {
 }
 
 std::string html_page(std::string_view title, std::string_view data) {
-  return page_of(page_template(), page_script(), title, data);
+  return framed_page({std::string(title), report_body(), report_script(), data});
 }
 
 std::string capacity_page(std::string_view title, std::string_view data) {
-  return page_of(capacity_template(), capacity_script(), title, without_tags(data));
+  return framed_page({std::string(title) + ": capacity", capacity_body(), capacity_script(), data});
 }
 
 std::string waterfall_page(std::string_view title, std::string_view data) {
-  return page_of(waterfall_template(), waterfall_script(), title, without_tags(data));
+  return framed_page({std::string(title), waterfall_body(), waterfall_script(), data});
 }
 
 }  // namespace shardscape::report

@@ -32,6 +32,7 @@ The same results give the same page. A sweep that is still running, or was inter
 struct ReportArguments {
   fs::path file, output;
   std::size_t points = report::ReportInput{}.max_points;
+  std::optional<std::size_t> confirm;
   bool force = false;
 };
 
@@ -47,6 +48,7 @@ int run_report(const ReportArguments& arguments, const CommonOptions& /*common*/
   input.of_the_study = of_the_study(reader);
   input.near_misses = near_misses(reader);
   input.commands = simulate_commands(reader);
+  input.answer = best_point(reader, arguments.confirm);
   const std::uint64_t size = report::write_report(reader, input, output);
   const bool part = reader.complete() && !input.of_the_study.empty();
   std::cout << "report on " << (part ? "" : format_count(reader.point_count()) + " of ")
@@ -67,6 +69,7 @@ void add_report_command(const Program& program) {
             "Feasible points shown at most, besides the best ones")
       ->check(whole_number(1))
       ->capture_default_str();
+  add_confirm(*command, arguments->confirm);
   add_force(*command, arguments->force);
 }
 

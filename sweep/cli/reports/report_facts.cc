@@ -7,14 +7,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <optional>
+#include <sstream>
 
 #include "engine/base/joined.h"
 #include "engine/base/nearest_rank.h"
 #include "sweep/cli/command.h"
+#include "sweep/cli/reports/launch_report.h"
 #include "sweep/cli/reports/near_misses.h"
 #include "sweep/cli/reports/top_output.h"
+#include "sweep/cli/reports/top_table.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/faults/sensitivity.h"
 #include "sweep/space/design_space.h"
@@ -229,14 +233,65 @@ std::vector<std::pair<std::string, std::string>> study_facts(const ResultReader&
   add("objectives", text_at(*study, "objectives"));
   add("mode", text_at(*study, "mode"));
   add("expected error", evidence_text(reader));
-  add("assumed", assumptions_of(reader));
   return facts;
+}
+
+report::Answer best_point(const ResultReader& reader, std::optional<std::size_t> confirm) {
+  report::Answer answer;
+  std::istringstream assumptions(assumptions_of(reader).value_or(""));
+  for (std::string line; std::getline(assumptions, line);) answer.assumptions.push_back(line);
+  TopQuestion question;
+  question.by = report::ranking_column(reader).name;
+  question.count = results::kTopCount;
+  TopTable table = table_of(reader, question, false);
+  if (table.groups.empty()) return answer;
+  ConfirmWish wish;
+  wish.asked = confirm.has_value();
+  wish.rows = confirm.value_or(wish.rows);
+  Confirmation confirmation(reader, question, wish);
+  confirmation.run(table.chosen, table.groups);
+  answer.confirmed = confirmation.lasting_text();
+  const auto id_of = [&](std::size_t row) {
+    return reader.point_ids({table.chosen.rows[row], table.chosen.rows[row] + 1}).at(0);
+  };
+  answer.point = id_of(table.groups.front().front());
+  for (const FurtherColumn& column : table.chosen.further) {
+    answer.executed = *reader.find(column.behind);
+    for (std::size_t row = 0; row < column.values.size(); ++row)
+      if (!std::isnan(column.values[row])) answer.times.emplace(id_of(row), column.values[row]);
+  }
+  if (const auto stored = stored_study(reader); stored && *answer.point < stored->space.size()) {
+    const sweep::PointIndex point = stored->space.point(*answer.point);
+    const Setting setting = stored->study.setting(point.setting);
+    const auto& framework = launch::nearest_framework(setting.system.stack, setting.workload.phase);
+    answer.framework = framework.name;
+    answer.refused = joined(plan_launch(stored->study, setting, point.plan, framework).launch.refused, "; ");
+  }
+  return answer;
+}
+
+/// The study as the command that wrote the file names it, behind what it changes; the file's name alone where that
+/// command names none.
+std::vector<std::string> study_words(const ResultReader& reader, const std::string& name) {
+  std::vector<std::string> words = {name};
+  const std::vector<std::string> command = expand_lists(shell_words(reader.attribute("command_line")));
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    if (command[i] == "--set" || command[i] == "--presets") {
+      words.push_back(command[i]);
+      if (++i < command.size()) words.push_back(command[i]);
+    } else if (command[i].starts_with("--set=") || command[i].starts_with("--presets=")) {
+      words.push_back(command[i]);
+    } else if (std::filesystem::path(command[i]).filename() == name) {
+      words.front() = command[i];
+    }
+  }
+  return words;
 }
 
 report::Commands simulate_commands(const ResultReader& reader) {
   report::Commands commands;
   const auto sources = reader.sources();
-  if (!sources.empty()) commands.study = shell_line({sources.front().name});
+  if (!sources.empty()) commands.study = shell_line(study_words(reader, sources.front().name));
   const auto stored = stored_study(reader);
   if (!stored) return commands;
   const sweep::Study& study = stored->study;
