@@ -2,7 +2,7 @@
 
 /** What is known of the plan before all else: [words, text]. */
 function answerFigures() {
-  const times = [ranking, EXECUTED, ...["step_time_s", "e2e_s", TOKEN_RATE, "mfu", "memory_peak_bytes"].map((name) => COLUMNS.get(name))];
+  const times = [ranking, ...["step_time_s", "e2e_s", EXECUTED?.name, TOKEN_RATE, "mfu", "memory_peak_bytes"].map((name) => COLUMNS.get(name))];
   const error = COLUMNS.get("expected_error");
   const figures = [...new Set(times)].filter(Boolean).map((column) => [partName(column), cellOf(column, ANSWER)]);
   return [...figures, ["expected error", error && isValue(error.at(ANSWER)) ? `±${cellOf(error, ANSWER)}` : "unknown"]].filter(([, text]) => text !== MISSING);
@@ -29,7 +29,7 @@ function drawAnswer() {
   const id = COLUMNS.get("point_id").at(ANSWER), plan = varied.length > 0 ? `: ${planText(ANSWER)}` : "";
   const setting = unsaidSettings(ANSWER);
   says.textContent = `Of ${formatCount(FEASIBLE)} feasible points, point ${id} is best by ${partName(ranking)}${plan}.`;
-  byId("answer-figures").replaceChildren(...answerFigures().map((pair) => element("div", {}, ...termsOf([pair]))));
+  byId("answer-figures").replaceChildren(...pairsOf(answerFigures()));
   byId("answer-rests").textContent = answerRests();
   byId("answer-command").replaceChildren(
       element("p", {className: "note"}, `What runs it, printed by${setting ? `, the study set to ${setting}` : ""}`),

@@ -15,7 +15,7 @@ function drawAnswers() {
     perSecond(answer.gpus === null ? null : answer.requests_per_s / answer.gpus),
   ];
   fillTable(byId("answer-table"), heads, DATA.answers.map(row));
-  byId("facts").replaceChildren(...termsOf([["asked for", DATA.bounds.map(({words}) => words).join(", ")]]));
+  byId("facts").replaceChildren(...pairsOf([["asked for", DATA.bounds.map(({words}) => words).join(", ")]]));
 }
 
 /** A chart of points with tooltips that say what each is. */

@@ -73,18 +73,18 @@ function drawComparison() {
     const body = element("tbody", {}, element("tr", {}, element("th", {colSpan: 6, scope: "rowgroup"}, title)));
     const shown = (column, row) => (isIdle(column, row) ? null : column.at(row));
     for (const column of columns) body.append(comparedLine(partName(column), column, shown(column, a), shown(column, b)));
-    const sum = (row) => columns.reduce((total, column) => total + (column.at(row) ?? 0), 0);
     if (summed) {
+      const sum = (row) => columns.reduce((total, column) => total + (column.at(row) ?? 0), 0);
       const line = comparedLine("together", {...columns[0], name: ""}, sum(a), sum(b));
       line.classList.add("sum");
       body.append(line);
     }
-    if (columns[0].group === "breakdown") {
-      const parts = columns.map((column) => ({name: partName(column), difference: (column.at(b) ?? 0) - (column.at(a) ?? 0)}));
-      drawWaterfall("compare-chart", sum(a), sum(b), parts.filter(({difference}) => Math.abs(difference) > 1e-9 * sum(a)));
-    }
     table.append(body);
   }
+  // The chart takes what the table leaves.
+  const classes = columnsOf("breakdown"), sum = (row) => classes.reduce((total, column) => total + (column.at(row) ?? 0), 0);
+  const parts = classes.map((column) => ({name: partName(column), difference: (column.at(b) ?? 0) - (column.at(a) ?? 0)}));
+  drawWaterfall("compare-chart", sum(a), sum(b), parts.filter(({difference}) => Math.abs(difference) > 1e-9 * sum(a)));
   byId("compare-a").value = id.at(a);
   byId("compare-b").value = id.at(b);
 }

@@ -161,7 +161,7 @@ function parseCondition(text) {
       return {type: "truth", text: sign, at: (row) => COMPARE[sign](column.at(row), code())};
     }
     const a = need(left), b = need(right), compare = COMPARE[sign];
-    const number = left.quantity ? left : right, other = left.quantity ? right : left;
+    const [other, number] = left.quantity && !(right.quantity && !right.named) ? [right, left] : [left, right];
     if (number.quantity && number.unit && other.unit && number.unit !== other.unit) {
       const fitting = Object.keys(NUMBER_UNITS[other.unit] ?? {}).filter((unit) => unit !== "%");
       throw new ConditionError(`'${other.text}' does not compare with '${number.text}': ` +
@@ -178,7 +178,7 @@ function parseCondition(text) {
       const a = need(left), right = next(), b = need(right), adds = sign === "+" || sign === "-";
       // Of a sum both sides have the unit; a product with a plain number keeps it; of others the unit is not known.
       const unit = left.unit && right.unit ? (adds && left.unit === right.unit ? left.unit : undefined) : sign === "/" || sign === "%" ? left.unit : left.unit ?? right.unit;
-      left = {type: "number", text: `${left.text} ${sign} ${right.text}`, unit, quantity: left.quantity || right.quantity, at: (row) => apply(Number(a(row)), Number(b(row)))};
+      left = {type: "number", text: `${left.text} ${sign} ${right.text}`, unit, quantity: left.quantity || right.quantity, named: left.named || right.named, at: (row) => apply(Number(a(row)), Number(b(row)))};
     }
     return left;
   }
@@ -204,7 +204,7 @@ function parseCondition(text) {
     if (column) {
       // A missing value is NaN here, which no comparison but != accepts.
       const value = (row) => column.at(row) ?? NaN;
-      return {type: column.names ? "choice" : "number", text: token.text, column: column.names ? column : undefined, unit: column.unit, at: value};
+      return {type: column.names ? "choice" : "number", text: token.text, column: column.names ? column : undefined, unit: column.unit, named: true, at: value};
     }
     if (token.text === "true" || token.text === "false") return {type: "truth", text: token.text, at: () => token.text === "true"};
     if (token.kind === "word" && !["and", "or", "not"].includes(token.text)) return {type: "word", text: token.text};

@@ -17,7 +17,7 @@ function memoryLines(name, side) {
     `${name} recomputes: with ${recompute} it ${status === "ok" ? `fits as well, and takes ${formatSeconds(step_time_s)}` : `does not fit, ${formatBytes(memory_peak_bytes)} of ${formatBytes(capacity)}`}`);
 }
 
-byId("facts").replaceChildren(...termsOf(["a", "b"].map((name) => [name.toUpperCase(), `${DATA[name].from}: ${DATA[name].point}`])));
+byId("facts").replaceChildren(...pairsOf(["a", "b"].map((name) => [name.toUpperCase(), `${DATA[name].from}: ${DATA[name].point}`])));
 byId("why").textContent = DATA.why;
 tableOf("bar-table", ["from A to B", "difference", "of A"], bars.map(({name, difference}) => [name, signedSeconds(difference), formatPercent(difference / timeA)]));
 byId("memory").replaceChildren(...[...memoryLines("A", DATA.a), ...memoryLines("B", DATA.b)].map((text) => element("li", {}, text)));

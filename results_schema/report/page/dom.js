@@ -31,6 +31,9 @@ function setUpFrame() {
 /** Terms and what they are, for a list of them; what is empty is left out. */
 const termsOf = (pairs) => pairs.filter(([, text]) => text).flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]);
 
+/** The same, each pair a box of its own that is not torn apart. */
+const pairsOf = (pairs) => pairs.filter(([, text]) => text).map((pair) => element("div", {}, ...termsOf([pair])));
+
 /** A table: heads and rows of strings or nodes; `numbers` are the columns to align right. */
 function fillTable(table, heads, rows, numbers = []) {
   const side = (i) => (numbers.includes(i) ? "number" : "");

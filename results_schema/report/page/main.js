@@ -4,7 +4,7 @@
 function drawHead() {
   const points = DATA.points === DATA.total_points ? formatCount(DATA.points) : `${formatCount(DATA.points)} of ${formatCount(DATA.total_points)}`;
   const stored = DATA.rows === DATA.points ? "" : `; ${formatCount(DATA.rows)} of them are in the file`;
-  byId("facts").replaceChildren(...termsOf([...DATA.facts, ["seed", DATA.seed], ["points", `${points}, ${formatCount(FEASIBLE)} feasible${stored}`]]));
+  byId("facts").replaceChildren(...pairsOf([...DATA.facts, ["seed", DATA.seed], ["points", `${points}, ${formatCount(FEASIBLE)} feasible${stored}`]]));
   if (DATA.selection.text) {
     const note = byId("selection");
     note.hidden = false;

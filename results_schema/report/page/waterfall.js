@@ -22,7 +22,7 @@ function drawWaterfall(canvas, a, b, parts) {
     }]},
     options: {
       indexAxis: "y",
-      scales: {x: {min: low, ticks: {callback: (value) => formatSeconds(value)}}, y: {ticks: {autoSkip: false}}},
+      scales: {x: {min: low, ticks: {includeBounds: false, callback: (value) => formatSeconds(value)}}, y: {ticks: {autoSkip: false}}},
       plugins: {
         legend: {display: false},
         tooltip: {callbacks: {label: ({dataIndex}) => (bars[dataIndex].difference === undefined ? formatSeconds(bars[dataIndex].to) : signedSeconds(bars[dataIndex].difference))}},

@@ -61,7 +61,7 @@ const settled = () => isSettled && worth.rows.length === worth.total && `#${frag
 /** What the study is. */
 function drawFacts() {
   const named = ["model", "cluster", "device", "stack", "phase"].map((label) => [label, about[label]]);
-  byId("facts").replaceChildren(...termsOf([...named, ["GPUs", about.gpus && formatCount(about.gpus)], ["assumes", about.assumptions?.join("; ")]]));
+  byId("facts").replaceChildren(...pairsOf([...named, ["GPUs", about.gpus && formatCount(about.gpus)], ["assumes", about.assumptions?.join("; ")]]));
 }
 
 /** Loads the study, shows the state of the address, then asks for the study as it is, to compare. */
