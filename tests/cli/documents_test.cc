@@ -216,6 +216,8 @@ std::map<std::string, std::string> files_of(const std::string& document) {
 std::string lasting(std::string line) {
   static const std::vector<std::pair<std::regex, std::string>> passing = {
       {std::regex(R"(\bin [0-9.,]+ (ns|us|ms|s|min|h)\b)"), "in T"},
+      {std::regex(R"([0-9.,]+ (us|ms|s|min) of CPU)"), "T of CPU"},
+      {std::regex(R"(takes about .*)"), "takes about"},
       {std::regex(R"([0-9.,]+[kM]? points/s)"), "P points/s"},
       {std::regex(R"(\([0-9.]+ [KM]iB\))"), "(B)"},
       {std::regex(R"([#.]{10,})"), ""},
