@@ -1,38 +1,40 @@
 #include "results_schema/report/page.h"
 
 #include <algorithm>
-#include <iterator>
+#include <span>
 #include <utility>
 
-#include "engine/base/check.h"
 #include "results_schema/report/page_parts.h"
 
 namespace shardscape::report {
 
-std::string escape_html(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      case '\'':
-        escaped += "&#39;";
-        break;
-      default:
-        escaped += c;
-    }
+namespace {
+
+using Marks = std::span<const std::pair<std::string_view, std::string_view>>;
+
+/// A text with each of its marks replaced; marks within what takes their place have no effect.
+std::string replaced(std::string_view rest, Marks marks) {
+  std::string text;
+  while (!rest.empty()) {
+    const auto mark =
+        std::ranges::find_if(marks, [&](const auto& one) { return rest.starts_with(one.first); });
+    text += mark == marks.end() ? rest.substr(0, 1) : mark->second;
+    rest.remove_prefix(mark == marks.end() ? 1 : mark->first.size());
   }
-  return escaped;
+  return text;
+}
+
+}  // namespace
+
+std::string escape_html(std::string_view text) {
+  static constexpr std::pair<std::string_view, std::string_view> kMarks[] = {
+      {"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}};
+  return replaced(text, kMarks);
+}
+
+std::string without_tags(std::string_view json) {
+  static constexpr std::pair<std::string_view, std::string_view> kMarks[] = {{"<", "\\u003c"}};
+  return replaced(json, kMarks);
 }
 
 std::string framed_page(const PageText& page) {
@@ -41,33 +43,7 @@ std::string framed_page(const PageText& page) {
       {"{{title}}", title},          {"{{style}}", page_style()},      {"{{own_style}}", page.style},
       {"{{body}}", page.body},       {"{{library}}", chart_library()}, {"{{data}}", data},
       {"{{shared}}", page_script()}, {"{{script}}", page.script}};
-  std::string whole;
-  std::string_view rest = page_frame();
-  while (!rest.empty()) {
-    const std::size_t at = rest.find("{{");
-    whole += rest.substr(0, at);
-    if (at == std::string_view::npos) break;
-    rest.remove_prefix(at);
-    const auto mark =
-        std::ranges::find_if(parts, [&](const auto& part) { return rest.starts_with(part.first); });
-    SHARDSCAPE_CHECK(mark != std::end(parts), "a mark of the frame that has no text", rest.size());
-    whole += mark->second;
-    rest.remove_prefix(mark->first.size());
-  }
-  return whole;
-}
-
-std::string without_tags(std::string_view json) {
-  std::string safe;
-  safe.reserve(json.size());
-  for (const char c : json) {
-    if (c == '<') {
-      safe += "\\u003c";
-    } else {
-      safe += c;
-    }
-  }
-  return safe;
+  return replaced(page_frame(), parts);
 }
 
 std::string html_page(std::string_view title, std::string_view data) {

@@ -259,6 +259,30 @@ TEST_F(ExplorerBrowserTest, ASweepFindsWhatTheProgramFinds) {
                          found.at("best").at("id").dump() + ").time_s"));
 }
 
+// The page holds the trace itself: it computes the same where there is no such file.
+TEST_F(ExplorerBrowserTest, AStudyWithATraceTakesItAlong) {
+  std::string requests = "arrival_s,prompt_tokens,output_tokens\n";
+  for (int i = 0; i < 120; ++i)
+    requests += std::to_string(0.4 * i) + ',' + std::to_string(500 + 37 * (i % 11)) + ',' +
+                std::to_string(40 + 13 * (i % 7)) + '\n';
+  write("requests.csv", requests);
+  write("trace.yaml",
+        "study: traced\nmodel: llama3.1-8b\ncluster: dgx-h100\ngpus: 8\nstack: vllm\n"
+        "workload: {phase: inference, precision: bf16, trace: requests.csv, client: {requests: 120, warm_up: "
+        "0, "
+        "statistic: run}}\n"
+        "space: {tensor_parallel: [2, 4, 8], data_parallel: fill}\nobjectives: [e2e_s]\n");
+  const Finished made = run({"explore", "trace.yaml", "-o", "page.html", "--force"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  const auto expected = simulated(json::array(), "tp=4", false, "trace.yaml");
+  ASSERT_TRUE(expected);
+  fs::remove(work() / "requests.csv");
+  const json answer =
+      open_page().in_page("return await front.ask({ask: 'predict', set: [], point: 'tp=4'});");
+  ASSERT_FALSE(answer.contains("problems")) << answer.dump().substr(0, 500);
+  EXPECT_EQ(difference(answer.at("prediction"), *expected), "");
+}
+
 TEST_F(ExplorerBrowserTest, WorthIsTheDifferenceOfTwoPredictions) {
   test::LiveBrowser& page = open_page();
   const json found = page.in_page(

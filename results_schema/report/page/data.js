@@ -37,7 +37,7 @@ const isBetter = (column, a, b) => (column.better === "larger" ? a > b : a < b);
 
 /** "tp 4, pp 8, recompute full": what tells a plan from the others. */
 function planText(row) {
-  return saying(varied, [row]).map((column) => `${partName(column)} ${cellOf(column, row)}`).join(", ");
+  return saying(varied, [row]).map((column) => `${partName(column)}${THIN}${cellOf(column, row)}`).join(", ");
 }
 
 /** Columns along which points can be compared: numbers that are not the same everywhere. */

@@ -3,7 +3,7 @@
 
 #include "results_schema/disk/output_file.h"
 #include "results_schema/reading/reader.h"
-#include "results_schema/report/write_report.h"
+#include "results_schema/report/page.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/reports/near_misses.h"
 #include "sweep/cli/reports/report_facts.h"
@@ -49,12 +49,15 @@ int run_report(const ReportArguments& arguments, const CommonOptions& /*common*/
   input.near_misses = near_misses(reader);
   input.commands = simulate_commands(reader);
   input.answer = best_point(reader, arguments.confirm);
-  const std::uint64_t size = report::write_report(reader, input, output);
+  const std::string title = reader.attribute("title");
+  const std::string page =
+      report::html_page(title.empty() ? "Shardscape" : title, report::report_json(reader, input));
+  results::write_output(output, page);
   const bool part = reader.complete() && !input.of_the_study.empty();
   std::cout << "report on " << (part ? "" : format_count(reader.point_count()) + " of ")
             << counted(part ? reader.row_count() : reader.total_points(), "point")
             << in_brackets(input.of_the_study) << " in " << arguments.output.string() << " ("
-            << format_bytes(static_cast<double>(size)) << ")\n";
+            << format_bytes(static_cast<double>(page.size())) << ")\n";
   return kDone;
 }
 

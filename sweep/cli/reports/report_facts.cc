@@ -54,39 +54,10 @@ std::optional<std::string> name_of_part(const Node& study, std::string_view part
   return node == nullptr ? std::nullopt : text_at(*node, "name");
 }
 
-std::optional<std::uint64_t> whole_number(const Node& node) {
-  if (!node.is_scalar() || node.text.empty() || node.text.size() > 9) return std::nullopt;
-  if (!std::ranges::all_of(node.text, [](char c) { return c >= '0' && c <= '9'; })) return std::nullopt;
-  return std::stoull(node.text);
-}
-
-/// Number of GPUs: the product of the sizes of all dimensions; nothing where one is open or cannot be read.
-std::optional<std::uint64_t> gpus(const Node& cluster) {
-  const Node* const dimensions = cluster.find("dimensions");
-  if (dimensions == nullptr || !dimensions->is_list()) return std::nullopt;
-  std::uint64_t product = 1;
-  for (const Node& dimension : dimensions->items) {
-    std::vector<Node> sizes;
-    if (const Node* const shape = dimension.find("shape"); shape != nullptr && shape->is_list()) {
-      sizes = shape->items;
-    } else if (const Node* const size = dimension.find("size")) {
-      sizes = {*size};
-    }
-    if (sizes.empty()) return std::nullopt;
-    for (const Node& size : sizes) {
-      const auto number = whole_number(size);
-      if (!number) return std::nullopt;
-      product *= *number;
-    }
-  }
-  return product;
-}
-
-std::string cluster_text(const Node& cluster) {
+std::string cluster_text(const Node& study, const Node& cluster) {
   std::string text = text_at(cluster, "name").value_or("");
-  const auto count = gpus(cluster);
-  const auto device = name_of_part(cluster, "device");
-  std::string inside = count ? format_count(*count) + (device ? " x " : " GPUs") : "";
+  const auto count = text_at(study, "gpus"), device = name_of_part(cluster, "device");
+  std::string inside = count ? *count + (device ? " x " : " GPUs") : "";
   if (device) inside += *device;
   if (!inside.empty()) text += (text.empty() ? "" : ", ") + inside;
   return text;
@@ -222,7 +193,7 @@ std::vector<std::pair<std::string, std::string>> study_facts(const ResultReader&
   const auto study = yaml::parse(reader.resolved_yaml(), "study", ignored);
   if (!study || !study->is_map()) return facts;
   add("model", name_of_part(*study, "model"));
-  if (const Node* const cluster = study->find("cluster")) add("cluster", cluster_text(*cluster));
+  if (const Node* const cluster = study->find("cluster")) add("cluster", cluster_text(*study, *cluster));
   add("stack", name_of_part(*study, "stack"));
   if (const Node* const workload = study->find("workload")) add("workload", workload_text(*workload));
   if (const Node* const hardware = study->find("hardware"); hardware != nullptr && hardware->is_map()) {
