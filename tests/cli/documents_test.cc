@@ -227,7 +227,8 @@ std::string lasting(std::string line) {
   return line;
 }
 
-/// Studies that take longer than a test should: a sample of their points instead, in the document that shows no output.
+/// Studies that take longer than a test should: a sample of their points instead, in the document that shows none of
+/// their output.
 constexpr const char* kDocumentOfStudies = "sweep/studies/README.md";
 constexpr const char* kLargeStudies[] = {
     "llama3.1-70b-64xa100-faults", "llama3.1-70b-mapping", "gpt-175b-a100-to-b200",

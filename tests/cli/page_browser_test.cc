@@ -96,7 +96,8 @@ TEST_F(PageBrowserTest, TheAnswerIsFirstAndIsTheOneThatTopConfirms) {
 
 TEST_F(PageBrowserTest, AnAnswerThatIsNotExecutedSaysSo) {
   test::LiveBrowser& page = page_of(std::string(kSmallStudy) + "mode: flattened\n");
-  EXPECT_TRUE(contains(page.in_page("return byId('answer').textContent;"), "the file holds executed times"));
+  EXPECT_TRUE(contains(page.in_page("return byId('answer').textContent;"),
+                       "Messages were not executed: the file holds executed times"));
   write("large.yaml",
         "study: none\nmodel: llama3.1-70b\ncluster: dgx-a100\ngpus: 8\nstack: megatron-lm\n"
         "workload: {phase: training, sequence_length: 8192, global_batch: 32, precision: bf16}\n"
@@ -109,10 +110,10 @@ TEST_F(PageBrowserTest, AnAnswerThatIsNotExecutedSaysSo) {
 
 // The study lies elsewhere, and the sweep changed it: the page's commands predict what the page shows all the same.
 TEST_F(PageBrowserTest, CommandsWorkWhereTheStudyWasSwept) {
-  fs::create_directories(work() / "my studies");
-  write("my studies/study.yaml", kSmallStudy);
+  fs::create_directories(work() / "today's studies");
+  write("today's studies/study.yaml", kSmallStudy);
   done({"sweep", "-o", "out.h5", "--set", "workload.global_batch=64", "workload.sequence_length=2048",
-        "my studies/study.yaml", "--progress", "none"});
+        "today's studies/study.yaml", "--progress", "none"});
   done({"report", "out.h5", "-o", "page.html"});
   const json found = open_page("page.html").in_page(R"js(
     return {command: byId("detail").querySelector("code").textContent, time: COLUMNS.get("step_time_s").at(state.picked)};)js");

@@ -24,6 +24,7 @@ constexpr const char* kReportFooter =
   shardscape report out.h5 -o report.html
   shardscape report out.h5 -o report.html --force          replace the page of an earlier run
   shardscape report out.h5 -o report.html --points 5000    a smaller page of a large study
+  shardscape report out.h5 -o report.html --confirm 20     20 plans executed, however long that takes
 
 The page holds its data and scripts: it opens from disk, without a network, and can be sent as it is. Studies with
 more feasible points than --points show a sample, always with the Pareto front and the best plans; the page says so.

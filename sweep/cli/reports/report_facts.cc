@@ -213,7 +213,7 @@ report::Answer best_point(const ResultReader& reader, std::optional<std::size_t>
   for (std::string line; std::getline(assumptions, line);) answer.assumptions.push_back(line);
   TopQuestion question;
   question.by = report::ranking_column(reader).name;
-  question.count = results::kTopCount;
+  question.count = std::max<std::uint64_t>(results::kTopCount, confirm.value_or(0));
   TopTable table = table_of(reader, question, false);
   if (table.groups.empty()) return answer;
   ConfirmWish wish;
