@@ -1,98 +1,61 @@
 #include "results_schema/report/page.h"
 
-#include <array>
+#include <algorithm>
+#include <span>
 #include <utility>
 
 #include "results_schema/report/page_parts.h"
 
 namespace shardscape::report {
 
-std::string escape_html(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      case '\'':
-        escaped += "&#39;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
-}
-
-std::string filled(std::string_view rest,
-                   std::span<const std::pair<std::string_view, std::string_view>> parts) {
-  std::string page;
-  while (!rest.empty()) {
-    const std::size_t at = rest.find("{{");
-    page += rest.substr(0, at);
-    if (at == std::string_view::npos) break;
-    rest.remove_prefix(at);
-    bool known = false;
-    for (const auto& [mark, text] : parts) {
-      if (!rest.starts_with(mark)) continue;
-      page += text;
-      rest.remove_prefix(mark.size());
-      known = true;
-      break;
-    }
-    if (!known) page += rest.front(), rest.remove_prefix(1);
-  }
-  return page;
-}
-
 namespace {
 
-std::string page_of(std::string_view page, std::string_view script, std::string_view title,
-                    std::string_view data) {
-  const std::string safe_title = escape_html(title);
-  const std::array<std::pair<std::string_view, std::string_view>, 5> parts = {
-      {{"{{title}}", safe_title},
-       {"{{style}}", page_style()},
-       {"{{library}}", chart_library()},
-       {"{{data}}", data},
-       {"{{script}}", script}}};
-  return filled(page, parts);
+using Marks = std::span<const std::pair<std::string_view, std::string_view>>;
+
+/// A text with each of its marks replaced; marks within what takes their place have no effect.
+std::string replaced(std::string_view rest, Marks marks) {
+  std::string text;
+  while (!rest.empty()) {
+    const auto mark =
+        std::ranges::find_if(marks, [&](const auto& one) { return rest.starts_with(one.first); });
+    text += mark == marks.end() ? rest.substr(0, 1) : mark->second;
+    rest.remove_prefix(mark == marks.end() ? 1 : mark->first.size());
+  }
+  return text;
 }
 
 }  // namespace
 
+std::string escape_html(std::string_view text) {
+  static constexpr std::pair<std::string_view, std::string_view> kMarks[] = {
+      {"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}, {"'", "&#39;"}};
+  return replaced(text, kMarks);
+}
+
 std::string without_tags(std::string_view json) {
-  std::string safe;
-  safe.reserve(json.size());
-  for (const char c : json) {
-    if (c == '<') {
-      safe += "\\u003c";
-    } else {
-      safe += c;
-    }
-  }
-  return safe;
+  static constexpr std::pair<std::string_view, std::string_view> kMarks[] = {{"<", "\\u003c"}};
+  return replaced(json, kMarks);
+}
+
+std::string framed_page(const PageText& page) {
+  const std::string title = escape_html(page.title), data = without_tags(page.data);
+  const std::pair<std::string_view, std::string_view> parts[] = {
+      {"{{title}}", title},          {"{{style}}", page_style()},      {"{{own_style}}", page.style},
+      {"{{body}}", page.body},       {"{{library}}", chart_library()}, {"{{data}}", data},
+      {"{{shared}}", page_script()}, {"{{script}}", page.script}};
+  return replaced(page_frame(), parts);
 }
 
 std::string html_page(std::string_view title, std::string_view data) {
-  return page_of(page_template(), page_script(), title, data);
+  return framed_page({std::string(title), report_body(), report_script(), data});
 }
 
 std::string capacity_page(std::string_view title, std::string_view data) {
-  return page_of(capacity_template(), capacity_script(), title, without_tags(data));
+  return framed_page({std::string(title) + ": capacity", capacity_body(), capacity_script(), data});
 }
 
 std::string waterfall_page(std::string_view title, std::string_view data) {
-  return page_of(waterfall_template(), waterfall_script(), title, without_tags(data));
+  return framed_page({std::string(title), waterfall_body(), waterfall_script(), data});
 }
 
 }  // namespace shardscape::report

@@ -1,10 +1,8 @@
 // The page: one HTML document that needs nothing but a browser.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 namespace shardscape::report {
 
@@ -17,9 +15,15 @@ std::string capacity_page(std::string_view title, std::string_view data);
 /// The page of `compare`, from its JSON document (sweep/cli/reports).
 std::string waterfall_page(std::string_view title, std::string_view data);
 
-/// A page with its marks ("{{title}}") replaced; marks within the texts that take their place have no effect.
-std::string filled(std::string_view page,
-                   std::span<const std::pair<std::string_view, std::string_view>> parts);
+/// What a page has of its own, within the frame of all pages (page/frame.html).
+struct PageText {
+  std::string title;              ///< plain text
+  std::string_view body, script;  ///< HTML; what comes behind the scripts of all pages
+  std::string_view data;          ///< JSON
+  std::string_view style = {};    ///< what it adds to the style of all pages
+};
+/// The whole page; marks such as "{{title}}" within its texts have no effect.
+std::string framed_page(const PageText& page);
 
 /// JSON with its '<' escaped, which occurs only within strings.
 std::string without_tags(std::string_view json);

@@ -6,13 +6,15 @@
 
 namespace shardscape::report {
 
-std::string_view page_template();       ///< page.html
-std::string_view page_style();          ///< report.css
-std::string_view page_script();         ///< the scripts, in order
-std::string_view capacity_template();   ///< capacity.html
-std::string_view capacity_script();     ///< its scripts
-std::string_view waterfall_template();  ///< waterfall.html
-std::string_view waterfall_script();    ///< its scripts
-std::string_view chart_library();       ///< Chart.js, minified, with its licence comments
+std::string_view page_frame();   ///< frame.html, which all pages have
+std::string_view page_style();   ///< report.css
+std::string_view page_script();  ///< the scripts of all pages
+std::string_view report_body();
+std::string_view report_script();
+std::string_view capacity_body();
+std::string_view capacity_script();
+std::string_view waterfall_body();
+std::string_view waterfall_script();
+std::string_view chart_library();  ///< Chart.js, minified, with its licence comments
 
 }  // namespace shardscape::report

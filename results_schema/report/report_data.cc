@@ -74,8 +74,23 @@ Json column_head(const ColumnInfo& column, const Words& words) {
   return head;
 }
 
+/// The column of executed times, behind that of the times without.
+Json executed_column(const Answer& answer, const PageRows& rows, const Words& words) {
+  Json head = column_head(*answer.executed, words), values = Json::array();
+  head["name"] = "executed_" + answer.executed->name;
+  head["heading"] = "executed";
+  head["meaning"] = answer.executed->long_name + ", every message simulated; of some of the best points";
+  for (const std::uint64_t id : rows.ids) {
+    const auto time = answer.times.find(id);
+    values.push_back(time == answer.times.end() ? Json() : number(time->second));
+  }
+  head["values"] = std::move(values);
+  return head;
+}
+
 /// The columns of the shown rows; a column that is constant in them is a single value.
-Json columns(const ResultReader& reader, const PageRows& rows, const Words& words) {
+Json columns(const ResultReader& reader, const PageRows& rows, const ReportInput& input) {
+  const Words& words = input.words;
   Json list = Json::array();
   for (std::size_t c = 0; c < reader.columns().size(); ++c) {
     const ColumnInfo& column = reader.columns()[c];
@@ -95,8 +110,18 @@ Json columns(const ResultReader& reader, const PageRows& rows, const Words& word
       head["values"] = std::move(values);
     }
     list.push_back(std::move(head));
+    if (input.answer.executed && input.answer.executed->name == column.name)
+      list.push_back(executed_column(input.answer, rows, words));
   }
   return list;
+}
+
+Json answer_json(const Answer& answer) {
+  return {{"point", answer.point ? Json(*answer.point) : Json()},
+          {"confirmed", answer.confirmed},
+          {"framework", answer.framework},
+          {"refused", answer.refused},
+          {"assumptions", answer.assumptions}};
 }
 
 Json axes(const ResultReader& reader, const std::vector<PageAxis>& axes) {
@@ -231,8 +256,9 @@ std::string report_json(const ResultReader& reader, const ReportInput& input) {
                           {{"study", input.commands.study},
                            {"plans", input.commands.plans},
                            {"settings", input.commands.settings}}},
+                         {"answer", answer_json(input.answer)},
                          {"statuses", verdicts(reader, input.words)},
-                         {"columns", columns(reader, rows, input.words)},
+                         {"columns", columns(reader, rows, input)},
                          {"axes", axes(reader, rows.axes)},
                          {"near_misses", near_misses(input.near_misses)},
                          {"faults", fault_figures(input.faults)}};

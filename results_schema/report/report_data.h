@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,9 +62,21 @@ struct NearMiss {
   bool fits = false;         ///< it is feasible, and misses a bound of the study
 };
 
+/// The plan that answers the study's question, and what is known of it beyond the file's columns.
+struct Answer {
+  std::optional<std::uint64_t> point;  ///< nothing: the first by rank
+  /// The time that was executed, message by message, of some of the best rows, by point; no column where nothing was.
+  std::optional<results::ColumnInfo> executed;
+  std::map<std::uint64_t, double> times = {};
+  std::string confirmed;                 ///< "10 rows executed: the order holds"
+  std::string framework, refused;        ///< what `launch` runs the plan in, or why it does not; may be empty
+  std::vector<std::string> assumptions;  ///< what the results rest on beyond the inputs
+};
+
 /// The parts of a `shardscape simulate` command for a point.
 struct Commands {
-  std::string study = "STUDY.yaml";  ///< one word of the shell
+  /// Words of the shell: the study where the sweep found it, and the options that changed it.
+  std::string study = "STUDY.yaml";
   /// Number of plans per setting; 0 where the study cannot be read, so that no settings are known.
   std::uint64_t plans = 0;
   /// For each axis of settings, the slowest first: the options that choose each of its values, such as "--set
@@ -78,6 +92,7 @@ struct ReportInput {
   std::string of_the_study;
   std::vector<NearMiss> near_misses;  ///< filled where no point is feasible
   Commands commands;
+  Answer answer;
   std::size_t max_points = 20'000;  ///< most feasible points shown, see SampledRows
 };
 

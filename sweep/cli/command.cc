@@ -326,6 +326,51 @@ std::string shell_line(const std::vector<std::string>& words) {
   return line;
 }
 
+std::vector<std::string> shell_words(std::string_view line) {
+  std::vector<std::string> words;
+  char quote = 0;  // '\'', or '$' where escapes have a meaning
+  bool open = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const std::string_view rest = line.substr(i);
+    if (quote == 0 && rest.front() == ' ') {
+      open = false;
+      continue;
+    }
+    if (!std::exchange(open, true)) words.emplace_back();
+    if (rest.front() == '\'') {
+      quote = quote == 0 ? '\'' : '\0';
+    } else if (quote == 0 && rest.starts_with("$'")) {
+      quote = '$';
+      ++i;
+    } else if (rest.front() != '\\' || quote == '\'' || rest.size() < 2) {
+      words.back() += rest.front();
+    } else if (quote == '$' && rest[1] >= '0' && rest[1] <= '3' && rest.size() > 3) {
+      words.back() += static_cast<char>((rest[1] - '0') * 64 + (rest[2] - '0') * 8 + rest[3] - '0');
+      i += 3;
+    } else {
+      words.back() += rest[1];
+      ++i;
+    }
+  }
+  return words;
+}
+
+std::vector<std::string> expand_lists(const std::vector<std::string>& words) {
+  std::vector<std::string> expanded;
+  std::string list;  // the list option being expanded
+  bool first = false;
+  for (const std::string& word : words) {
+    const bool assignment =
+        !word.starts_with("-") && word.find('=') != std::string::npos && word.find('/') > word.find('=');
+    if (!first && !assignment) list.clear();
+    if (!first && !list.empty()) expanded.push_back(list);
+    expanded.push_back(word);
+    first = word == "--set" || word == "--fault";
+    if (first) list = word;
+  }
+  return expanded;
+}
+
 std::string_view version() { return SHARDSCAPE_VERSION; }
 
 results::RunInfo run_info(const CommonOptions& common, int threads) {

@@ -238,6 +238,12 @@ std::string describe_setting(const sweep::Study& study, std::uint64_t setting);
 
 /// A line that a POSIX shell reads as these words.
 std::string shell_line(const std::vector<std::string>& words);
+/// The words of such a line.
+std::vector<std::string> shell_words(std::string_view line);
+
+/// Turns "--set A=1 B=2" into "--set A=1 --set B=2": a list ends at a word that is not KEY=VALUE, so that STUDY may
+/// follow.
+std::vector<std::string> expand_lists(const std::vector<std::string>& words);
 
 /// The version, such as "0.1.0".
 std::string_view version();

@@ -28,24 +28,6 @@ constexpr const char* kMainFooter =
 Exit codes: 0 done, 1 environment (disk, files), 2 bad input, 3 accuracy outside tolerance, 130 interrupted.
 'shardscape COMMAND --help' says more about a command, 'shardscape help TOPIC' about studies, devices, models, ...)";
 
-/// Turns "--set A=1 B=2" into "--set A=1 --set B=2": a list ends at a word that is not KEY=VALUE, so that STUDY may
-/// follow.
-std::vector<std::string> expand_lists(const std::vector<std::string>& words) {
-  std::vector<std::string> expanded;
-  std::string list;  // the list option being expanded
-  bool first = false;
-  for (const std::string& word : words) {
-    const bool assignment =
-        !word.starts_with("-") && word.find('=') != std::string::npos && word.find('/') > word.find('=');
-    if (!first && !assignment) list.clear();
-    if (!first && !list.empty()) expanded.push_back(list);
-    expanded.push_back(word);
-    first = word == "--set" || word == "--fault";
-    if (first) list = word;
-  }
-  return expanded;
-}
-
 /// The commands that predict many plans or messages, with memos and shortcuts that --reference leaves out.
 constexpr std::array<std::string_view, 8> kTakingReference = {"capacity", "sweep",    "search",    "check",
                                                               "simulate", "validate", "calibrate", "network"};

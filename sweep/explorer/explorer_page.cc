@@ -6,7 +6,6 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -17,7 +16,6 @@
 
 #include "engine/base/safe_text.h"
 #include "results_schema/report/page.h"
-#include "results_schema/report/page_parts.h"
 #include "sweep/explorer/explorer_parts.h"
 #include "sweep/explorer/node_json.h"
 #include "sweep/input/input_file.h"
@@ -110,15 +108,8 @@ std::string explorer_page(const ExplorerInput& input, const BrowserEngine& engin
       {"presets", input.folders},
       {"set", input.set},
       {"program", {{"version", input.version}, {"commit", input.commit}}}};
-  const std::string title = report::escape_html(input.study.title);
-  const std::string json = report::without_tags(json_text(data));
-  const std::array<std::pair<std::string_view, std::string_view>, 5> parts = {
-      {{"{{title}}", title},
-       {"{{style}}", explorer_style()},
-       {"{{library}}", report::chart_library()},
-       {"{{data}}", json},
-       {"{{script}}", explorer_script()}}};
-  return report::filled(explorer_template(), parts);
+  return report::framed_page({input.study.title + ": explorer", explorer_body(), explorer_script(),
+                              json_text(data), explorer_style()});
 }
 
 }  // namespace shardscape::explorer

@@ -5,7 +5,7 @@
 
 namespace shardscape::explorer {
 
-std::string_view explorer_template();
+std::string_view explorer_body();
 std::string_view explorer_style();
 std::string_view explorer_script();
 

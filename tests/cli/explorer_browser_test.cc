@@ -45,7 +45,7 @@ std::string difference(const json& a, const json& b, const std::string& where = 
 class ExplorerBrowserTest : public ProgramTest {
  protected:
   void SetUp() override {
-    const bool due = std::getenv("SHARDSCAPE_EXPLORER_DUE") != nullptr;  // scripts/test --explorer
+    const bool due = test::explorer_due();
     if (test::browser_on_path().empty() && !due) GTEST_SKIP() << "no Chromium on the path";
     ASSERT_NE(test::browser_on_path(), "");
     write("study.yaml", kSmallStudy);
@@ -259,6 +259,30 @@ TEST_F(ExplorerBrowserTest, ASweepFindsWhatTheProgramFinds) {
                          found.at("best").at("id").dump() + ").time_s"));
 }
 
+// The page holds the trace itself: it computes the same where there is no such file.
+TEST_F(ExplorerBrowserTest, AStudyWithATraceTakesItAlong) {
+  std::string requests = "arrival_s,prompt_tokens,output_tokens\n";
+  for (int i = 0; i < 120; ++i)
+    requests += std::to_string(0.4 * i) + ',' + std::to_string(500 + 37 * (i % 11)) + ',' +
+                std::to_string(40 + 13 * (i % 7)) + '\n';
+  write("requests.csv", requests);
+  write("trace.yaml",
+        "study: traced\nmodel: llama3.1-8b\ncluster: dgx-h100\ngpus: 8\nstack: vllm\n"
+        "workload: {phase: inference, precision: bf16, trace: requests.csv, client: {requests: 120, warm_up: "
+        "0, "
+        "statistic: run}}\n"
+        "space: {tensor_parallel: [2, 4, 8], data_parallel: fill}\nobjectives: [e2e_s]\n");
+  const Finished made = run({"explore", "trace.yaml", "-o", "page.html", "--force"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  const auto expected = simulated(json::array(), "tp=4", false, "trace.yaml");
+  ASSERT_TRUE(expected);
+  fs::remove(work() / "requests.csv");
+  const json answer =
+      open_page().in_page("return await front.ask({ask: 'predict', set: [], point: 'tp=4'});");
+  ASSERT_FALSE(answer.contains("problems")) << answer.dump().substr(0, 500);
+  EXPECT_EQ(difference(answer.at("prediction"), *expected), "");
+}
+
 TEST_F(ExplorerBrowserTest, WorthIsTheDifferenceOfTwoPredictions) {
   test::LiveBrowser& page = open_page();
   const json found = page.in_page(
@@ -293,10 +317,7 @@ constexpr const char* kMisplaced = R"(
   return misplaced;)";
 
 TEST_F(ExplorerBrowserTest, EveryoneCanUseThePage) {
-  const std::string fetch =
-      "cd '" + work().string() + "' && timeout 60 npm install axe-core@4 > npm.log 2>&1";
-  const bool has_rules = std::system(fetch.c_str()) == 0;  // the rules are not Debian's
-  const std::string rules = has_rules ? read_file(work() / "node_modules/axe-core/axe.min.js") : "";
+  const std::string rules = test::accessibility_rules(work().string());
   for (const bool dark : {false, true}) {
     test::LiveBrowser& page = open_page(1280, "#set=hardware.device.hbm.bandwidth_per_stack=300+GB/s", dark);
     page.in_page(
@@ -310,14 +331,13 @@ TEST_F(ExplorerBrowserTest, EveryoneCanUseThePage) {
       page.set_width(width);
       page.in_page("await new Promise((resolve) => { setTimeout(resolve, 300); });");  // charts follow
       EXPECT_EQ(page.in_page(kMisplaced), json::array()) << width;
-      if (!has_rules || dark != (width == 1280)) continue;
-      EXPECT_EQ(page.in_page(rules + ";\nconst found = await axe.run(); return found.violations.map((one) => "
-                                     "`${one.id}: ${one.nodes.map(({target}) => target).slice(0, 3)}`);"),
-                json::array())
+      if (rules.empty() || dark != (width == 1280)) continue;
+      EXPECT_EQ(page.violations(rules), json::array())
           << "at " << width << (dark ? " in the dark" : " with a problem");
     }
   }
-  if (!has_rules)
+  ASSERT_FALSE(rules.empty() && test::explorer_due()) << read_file(work() / "npm.log");
+  if (rules.empty())
     GTEST_SKIP() << "all but axe-core's rules, which npm does not give: " << read_file(work() / "npm.log");
 }
 

@@ -414,6 +414,24 @@ class AnswersTest(PackageTest):
         self.assertLess(ss.Study.from_dict({**SMALL, "model": model}).simulate(tp=4, pp=4).to_dict()["step_time_s"],
                         self.small.simulate(tp=4, pp=4).to_dict()["step_time_s"])
 
+    def test_plots_say_what_is_missing(self):
+        less = self.points.drop(columns=["status"])
+        bare = self.points[["point_id", "status", "memory_peak_bytes"]]
+        cases = {
+            "there is no column 'status'": lambda: plots.front(less),
+            "front: points: there is no column 'step_time_s'": lambda: plots.front(bare, y="step_time_s"),
+            "did you mean 'memory_peak_bytes'?": lambda: plots.front(self.points, x="memory_peak"),
+            "column 'schedule' has no numbers": lambda: plots.front(self.points, x="schedule"),
+            "breakdown: points: there is no column 'compute_s'": lambda: plots.breakdown(bare),
+            "ttft_throughput: points: there is no column 'ttft_s'": lambda: plots.ttft_throughput(self.points),
+            "cdf: values": lambda: plots.cdf(["fast", "slow"]),
+            "store.columns": lambda: plots.front(bare),
+        }
+        for message, draw in cases.items():
+            with self.subTest(message), self.assertRaises(ss.InputError) as raised:
+                draw()
+            self.assertIn(message, str(raised.exception))
+
     def test_plots(self):
         study = ss.Study.load(FAULTS)
         study.set("faults.samples", 20).sweep(self.path("faults.h5"), limit=200, progress=False)

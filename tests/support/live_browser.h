@@ -10,6 +10,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -24,6 +26,18 @@ inline std::string browser_on_path() {
     if (std::system(find.c_str()) == 0) return name;
   }
   return "";
+}
+
+/// Whether tests that need a browser, npm or the engine for browsers fail without them (scripts/test --explorer).
+inline bool explorer_due() { return std::getenv("SHARDSCAPE_EXPLORER_DUE") != nullptr; }
+
+/// The rules of axe-core, which are npm's and not Debian's, as a script; fetched into `folder`. Nothing where npm does
+/// not give them: `folder`/npm.log says why.
+inline std::string accessibility_rules(const std::string& folder) {
+  const std::string fetch = "cd '" + folder + "' && timeout 60 npm install axe-core@4 > npm.log 2>&1";
+  if (std::system(fetch.c_str()) != 0) return "";
+  std::ifstream file(folder + "/node_modules/axe-core/axe.min.js");
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 class LiveBrowser {
@@ -86,6 +100,12 @@ class LiveBrowser {
                                                   {"returnByValue", true}});
     EXPECT_FALSE(answer.contains("exceptionDetails")) << answer.dump().substr(0, 3000) << "\nof " << script;
     return answer.value("result", Json::object()).value("value", Json());
+  }
+  /// What breaks one of accessibility_rules() in the page, by rule.
+  Json violations(const std::string& rules) {
+    return in_page(rules +
+                   ";\nconst found = await axe.run(); return found.violations.map((one) => "
+                   "`${one.id}: ${one.nodes.map(({target}) => target).slice(0, 3)}`);");
   }
   /// Waits until an expression of the page holds; false after a minute.
   bool holds(const std::string& expression) {

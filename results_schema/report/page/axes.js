@@ -90,21 +90,21 @@ function drawHardware(canvas, axis) {
   });
 }
 
-/** A figure with a heading in the grid; gives its canvas. */
-function addFigure(grid, heading, note, rows, wide) {
+/** A figure with a heading; gives its canvas. */
+function addFigure(box, heading, note, rows) {
   const canvas = element("canvas");
   canvas.setAttribute("role", "img");
   canvas.setAttribute("aria-label", `${heading}: ${note}`);
-  const box = element("div", {className: "canvas"}, canvas);
-  if (rows > 8) box.style.height = `${4 + 1.6 * rows}rem`;
-  grid.append(element("figure", {className: wide ? "wide" : ""}, element("h3", {}, heading), box, element("figcaption", {}, note)));
+  const frame = element("div", {className: "canvas"}, canvas);
+  if (rows > 8) frame.style.height = `${4 + 1.6 * rows}rem`;
+  box.append(element("figure", {}, element("h3", {}, heading), frame, element("figcaption", {}, note)));
   return canvas;
 }
 
 /** How much the choice on an axis matters, in words. */
 function spreadText(axis) {
   if (!(axis.spread > 0)) return "the best is the same with each value";
-  return axis.spread < 1 ? `the best differ by up to ${formatPercent(axis.spread)}` : `the best differ by up to a factor of ${fourDigits(1 + axis.spread)}`;
+  return `the best differ by up to ${formatPercent(axis.spread)}`;
 }
 
 /** Makes the sections of axes and hardware; gives what draws their charts. */
@@ -124,7 +124,8 @@ function setUpAxes() {
   }
   for (const axis of axes) {
     const column = COLUMNS.get(axis.column);
-    const canvas = addFigure(byId("axis-charts"), partName(column), spreadText(axis), 0, axis.values.length > (column.names ? 8 : 14));
+    const beside = element("div", {className: "beside"});
+    const canvas = addFigure(beside, partName(column), spreadText(axis), 0);
     figures.push(() => drawAxis(canvas, axis));
     const table = element("table");
     const value = (entry, key) => formatValue(ranking, entry[key]);
@@ -134,7 +135,8 @@ function setUpAxes() {
                                           entry.best_point === null ? MISSING : String(entry.best_point)]),
               column.names ? [1, 2, 3, 4, 5, 6, 7, 8] : [0, 1, 2, 3, 4, 5, 6, 7, 8]);
     table.prepend(element("caption", {}, column.meaning));
-    byId("axis-tables").append(table);
+    beside.append(element("div", {className: "scroll"}, table));
+    byId("axis-charts").append(beside);
   }
   return () => figures.forEach((figure) => figure());
 }

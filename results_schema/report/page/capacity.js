@@ -1,7 +1,5 @@
 // The page of `capacity`: answers as a table, GPUs against the rate, and the front of TTFT against throughput.
 
-const DATA = JSON.parse(document.getElementById("data").textContent);
-
 /** What tells an answer's workload from others at the same rate. */
 const workloadOf = (answer) => DATA.workloads.map((key) => `${key}=${answer[key]}`).join(", ");
 const loadOf = (answer) => [perSecond(answer.request_rate), ...(DATA.workloads.length ? [workloadOf(answer)] : [])].join(", ");
@@ -16,10 +14,8 @@ function drawAnswers() {
     formatPercent(answer.attainment), formatNumber(answer.ttft_p95_s, "s"), formatNumber(answer.tpot_p95_s, "s"),
     perSecond(answer.gpus === null ? null : answer.requests_per_s / answer.gpus),
   ];
-  const line = (cells, tag) => element("tr", {}, ...cells.map((text) => element(tag, {}, text)));
-  byId("answer-table").replaceChildren(element("thead", {}, line(heads, "th")),
-                                       element("tbody", {}, ...DATA.answers.map((answer) => line(row(answer), "td"))));
-  byId("facts").append(element("dt", {}, "asked for"), element("dd", {}, DATA.bounds.map(({words}) => words).join(", ")));
+  fillTable(byId("answer-table"), heads, DATA.answers.map(row));
+  byId("facts").replaceChildren(...pairsOf([["asked for", DATA.bounds.map(({words}) => words).join(", ")]]));
 }
 
 /** A chart of points with tooltips that say what each is. */
@@ -71,13 +67,10 @@ function drawProofs() {
   ]));
 }
 
-function drawAll() {
-  useSchemeColours();
-  drawCost();
-  drawFront();
-}
-
 drawAnswers();
 drawProofs();
-drawAll();
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+setUpFrame();
+keepDrawn(() => {
+  drawCost();
+  drawFront();
+});

@@ -28,10 +28,7 @@ function settingOptions(pointId) {
 function pointOption(row) {
   // Where the study is known, --set chooses the load with the rest of the setting.
   const inPlan = (column) => column.group === "plan" || DATA.commands.plans === 0;
-  // Degrees of a pool that prefills, and GPUs that hold experts apart, mean nothing where there is none.
-  const pooled = COLUMNS.get("prefill_data_parallel")?.at(row) > 0;
-  const idle = (column) => (column.name.startsWith("prefill_") || column.name === "ffn_gpus") && !pooled;
-  return inputs.filter((column) => SHORT[column.name] !== undefined && inPlan(column) && !idle(column) && column.at(row) !== null)
+  return inputs.filter((column) => SHORT[column.name] !== undefined && inPlan(column) && !isIdle(column, row) && column.at(row) !== null)
       .map((column) => `${SHORT[column.name]}=${column.names ? column.names[column.at(row)] : column.at(row)}`).join(",");
 }
 
@@ -47,8 +44,8 @@ function pointCommand(name, pointId, point) {
   return [`shardscape ${command} ${DATA.commands.study}`, ...options, ...settingOptions(pointId), `--point ${point}`].join(" \\\n  ");
 }
 const simulateCommand = (pointId, point) => pointCommand("simulate --explain", pointId, point);
-/** The command that says how a framework runs the plan, the one that the study's stack is nearest to. */
-const launchCommand = (pointId, point) => pointCommand("launch", pointId, point);
+/** The command that prints what a framework runs the plan by, the one that the study's stack is nearest to. */
+const launchCommand = (pointId, point) => pointCommand(`launch${DATA.answer.framework && ` --for=${DATA.answer.framework}`}`, pointId, point);
 
 /** What the command leaves to the reader: settings of a study that this program could not read. */
 function unsaidSettings(row) {

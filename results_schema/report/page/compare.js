@@ -1,6 +1,6 @@
 // Two plans side by side: what they are, what they reach, and where time and memory differ.
 
-const comparison = {a: COUNT > 0 ? 0 : -1, b: COUNT > 1 ? 1 : 0};
+const comparison = {a: ANSWER, b: COUNT > 1 ? (ANSWER + 1) % 2 : 0};
 
 /** The row that is best by a column. */
 const bestRowBy = (column) => everyRow.reduce(betterRow(column), 0);
@@ -14,8 +14,8 @@ function comparedParts() {
   const present = (column) => isValue(column.at(a)) || isValue(column.at(b));
   // Parts are rounded: what is below a billionth of the whole is nothing.
   const nonZero = (column, _, parts) => [a, b].some((row) => column.at(row) > 1e-9 * parts.reduce((sum, part) => sum + (part.at(row) ?? 0), 0));
-  const results = columnsOf("output", "faults").filter((column) => column.better !== undefined && present(column));
-  return [{title: "plan and setting", columns: varied, summed: false}, {title: "results", columns: results, summed: false},
+  const results = saying(columnsOf("output", "faults"), [a, b]).filter((column) => column.better !== undefined && present(column));
+  return [{title: "plan and setting", columns: saying(varied, [a, b]), summed: false}, {title: "results", columns: results, summed: false},
           {title: "time by class, critical rank", columns: columnsOf("breakdown").filter(nonZero), summed: true},
           {title: "memory by kind, fullest device", columns: columnsOf("memory").filter(nonZero), summed: true}];
 }
@@ -33,9 +33,8 @@ function signedText(column, difference) {
   return `${difference > 0 ? "+" : "−"}${text}`;
 }
 
-/** B against A in percent, or, from ten times A on, as a factor. */
+/** B against A in percent. */
 function relativeText(a, b) {
-  if (b / a >= 10) return `${fourDigits(b / a)}${THIN}×`;
   const sign = b > a ? "+" : b < a ? "−" : "";
   return sign + formatPercent(Math.abs(b / a - 1));
 }
@@ -51,10 +50,10 @@ function relativeText(a, b) {
 function comparedLine(name, column, a, b) {
   const both = isValue(a) && isValue(b), difference = both ? b - a : NaN;
   const judged = both && difference !== 0 && column.better !== undefined;
-  const mark = judged ? (isBetter(column, b, a) ? "better" : "worse") : difference === 0 ? "same" : "differs";
+  const mark = judged ? (isBetter(column, b, a) ? "better" : "worse") : difference === 0 ? "same" : both || column.better === undefined ? "differs" : "";
   const counted = both && !column.names && (column.better !== undefined || column.name === "");
   const share = counted && a !== 0 ? relativeText(a, b) : "";
-  const cells = [name, formatValue(column, a), formatValue(column, b), counted ? signedText(column, difference) : mark === "same" ? "=" : "differs",
+  const cells = [name, formatValue(column, a), formatValue(column, b), counted ? signedText(column, difference) : mark === "same" ? "=" : mark,
                  counted ? share : "", judged ? `B ${mark}` : ""];
   const line = element("tr", {className: mark}, ...cells.map((text, i) => element("td", {className: i > 0 && i < 5 ? "number" : ""}, text)));
   line.dataset.column = column.name || name;
@@ -66,13 +65,14 @@ function comparedLine(name, column, a, b) {
 function drawComparison() {
   if (COUNT === 0) return;
   const {a, b} = comparison, id = COLUMNS.get("point_id"), table = byId("compare-table");
-  const head = ["", `A: point ${id.at(a)}`, `B: point ${id.at(b)}`, "B − A", "of A", ""];
+  const head = ["", `A: point ${id.at(a)}`, `B: point ${id.at(b)}`, "B − A", "of A", "verdict"];
   fillTable(table, head, [], [1, 2, 3, 4]);
   table.replaceChild(element("tbody"), table.tBodies[0]);
   for (const {title, columns, summed} of comparedParts()) {
     if (columns.length === 0) continue;
     const body = element("tbody", {}, element("tr", {}, element("th", {colSpan: 6, scope: "rowgroup"}, title)));
-    for (const column of columns) body.append(comparedLine(partName(column), column, column.at(a), column.at(b)));
+    const shown = (column, row) => (isIdle(column, row) ? null : column.at(row));
+    for (const column of columns) body.append(comparedLine(partName(column), column, shown(column, a), shown(column, b)));
     if (summed) {
       const sum = (row) => columns.reduce((total, column) => total + (column.at(row) ?? 0), 0);
       const line = comparedLine("together", {...columns[0], name: ""}, sum(a), sum(b));
@@ -81,6 +81,10 @@ function drawComparison() {
     }
     table.append(body);
   }
+  // The chart takes what the table leaves.
+  const classes = columnsOf("breakdown"), sum = (row) => classes.reduce((total, column) => total + (column.at(row) ?? 0), 0);
+  const parts = classes.map((column) => ({name: partName(column), difference: (column.at(b) ?? 0) - (column.at(a) ?? 0)}));
+  drawWaterfall("compare-chart", sum(a), sum(b), parts.filter(({difference}) => Math.abs(difference) > 1e-9 * sum(a)));
   byId("compare-a").value = id.at(a);
   byId("compare-b").value = id.at(b);
 }
@@ -110,7 +114,7 @@ function compareWith(side, row) {
 /** Begins with the best plans by both columns that the page opens with. */
 function setUpComparison() {
   const best = bestRowBy(COLUMNS.get(DATA.y));
-  if (best !== 0) comparison.b = best;
+  if (best !== ANSWER) comparison.b = best;
   const id = COLUMNS.get("point_id");
   for (const side of ["a", "b"]) {
     const field = byId(`compare-${side}`);

@@ -2,34 +2,45 @@
 //
 // Loosest first: or | and | not | comparison (== != < <= > >=) | + - | * / % | unary - | number | name | 'text' | true | false | ( ).
 // A number may have a unit behind it (70 s, 60 GB, 40 %) and is then in SI units. Columns go by their name, the one without its unit, as axes of
-// plans, or as paths of the study (device.hbm.bandwidth).
+// plans, as paths of the study (device.hbm.bandwidth), or by the label that the page shows (step time), whose capital letters do not count.
 // A column of names compares by == and != with one of its names, bare or quoted. A missing value fails every comparison but !=.
 
 /** What is wrong with a condition, for its writer. */
 class ConditionError extends Error {}
 
-/** As sweep/space/number_unit.h has them. */
-const NUMBER_UNITS = Object.assign(Object.create(null), {
-  ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600, B: 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, PB: 1e15, KiB: 2 ** 10, MiB: 2 ** 20,
-  GiB: 2 ** 30, TiB: 2 ** 40, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12, Hz: 1, MHz: 1e6, GHz: 1e9, "/s": 1, "/min": 1 / 60,
-});
+/** As sweep/space/number_unit.h has them: factors, by what they measure. */
+const NUMBER_UNITS = {
+  s: {ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600},
+  byte: {B: 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, PB: 1e15, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40},
+  "byte s-1": {"MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}, Hz: {Hz: 1, MHz: 1e6, GHz: 1e9}, "s-1": {"/s": 1, "/min": 1 / 60}, 1: {"%": 0.01},
+};
+const UNIT_KINDS = new Map(Object.entries(NUMBER_UNITS).flatMap(([kind, units]) => Object.keys(units).map((unit) => [unit, kind])));
 
-/** What a number is multiplied by for the unit behind it, and where that ends; a '%' before an operand is the remainder. */
+/** The unit behind a number, and where that ends; a '%' before an operand is the remainder. */
 function unitBehind(text, from) {
-  const percent = /\s*%(?=\s*($|\)|and\b|or\b|[<>=!+*\/]))/y, word = /\s*([A-Za-z]+(?:\/s)?|\/s|\/min)(?![A-Za-z0-9_])/y;
-  percent.lastIndex = word.lastIndex = from;
-  if (percent.test(text)) return [0.01, percent.lastIndex];
-  const match = word.exec(text), factor = match ? NUMBER_UNITS[match[1]] : undefined;
-  return factor === undefined ? [1, from] : [factor, word.lastIndex];
+  const pattern = /\s*(?:(%)(?=\s*($|\)|and\b|or\b|[<>=!+*\/]))|([A-Za-z]+(?:\/s)?|\/s|\/min)(?![A-Za-z0-9_]))/y;
+  pattern.lastIndex = from;
+  const match = pattern.exec(text), unit = match && (match[1] ?? match[3]), kind = UNIT_KINDS.get(unit);
+  return kind === undefined ? {factor: 1, end: from} : {unit, kind, factor: NUMBER_UNITS[kind][unit], end: pattern.lastIndex};
 }
+
+/** Labels of several words, the longest first. */
+const labelPattern = new RegExp(`\\s*(${DATA.columns.map(partName).filter((label) => /\W/.test(label)).sort((a, b) => b.length - a.length)
+    .map((label) => label.replace(/[^\w ]/g, "\\$&").replaceAll(" ", "\\s+")).join("|") || "$^"})(?![A-Za-z0-9_])`, "iy");
 
 /** The words, numbers, texts and signs of a condition; the last one is its end. */
 function tokensOf(text) {
   const pattern = /\s*(?:('[^']*'|"[^"]*")|((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?=(?:[kMGTP]i?B(?:\/s)?|B|[MG]?Hz|[num]?s|min|h)?(?![A-Za-z0-9_])))|([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*|[A-Za-z0-9_]+)|(==|!=|<=|>=|[<>+\-*\/%()]))/y;
   const tokens = [];
   while (pattern.lastIndex < text.length) {
-    const start = pattern.lastIndex;
+    const start = labelPattern.lastIndex = pattern.lastIndex;
     if (/^\s*$/.test(text.slice(start))) break;
+    const label = labelPattern.exec(text);
+    if (label) {
+      pattern.lastIndex = labelPattern.lastIndex;
+      tokens.push({kind: "word", text: label[1].replace(/\s+/g, " ")});
+      continue;
+    }
     const match = pattern.exec(text);
     if (!match) {
       const rest = text.slice(start).trim();
@@ -39,9 +50,9 @@ function tokensOf(text) {
     const [, quoted, number, word, symbol] = match;
     if (quoted) tokens.push({kind: "text", text: quoted.slice(1, -1)});
     else if (number) {
-      const [factor, end] = unitBehind(text, pattern.lastIndex);
+      const {unit, kind, factor, end} = unitBehind(text, pattern.lastIndex);
       pattern.lastIndex = end;
-      tokens.push({kind: "number", text: number, value: Number(number) * factor});
+      tokens.push({kind: "number", text: unit ? `${number} ${unit}` : number, value: Number(number) * factor, unit: kind});
     }
     else if (word) tokens.push({kind: "word", text: word});
     else tokens.push({kind: "symbol", text: symbol});
@@ -50,15 +61,39 @@ function tokensOf(text) {
   return tokens;
 }
 
-/** Columns by full and short name, and without the unit; paths with '_' for '.'. */
+/** Columns by all their names: a later kind of name takes none that an earlier one has. */
 const conditionNames = new Map(DATA.columns.map((column) => [column.name, column]));
-for (const column of DATA.columns) {
-  const bare = column.name.replace(/_(bytes_per_s|bytes|per_s|s|hz)$/, "");
-  if (!conditionNames.has(bare)) conditionNames.set(bare, column);
-}
 if (COLUMNS.has("memory_peak_bytes")) conditionNames.set("memory", COLUMNS.get("memory_peak_bytes"));
-for (const [full, brief] of Object.entries(SHORT)) {
-  if (COLUMNS.has(full)) conditionNames.set(brief, COLUMNS.get(full));
+for (const [full, brief] of Object.entries(SHORT)) conditionNames.set(brief, COLUMNS.get(full));
+for (const nameOf of [(column) => column.name.replace(/_(bytes_per_s|bytes|per_s|s|hz)$/, ""), (column) => partName(column).toLowerCase()]) {
+  for (const column of DATA.columns) {
+    if (!conditionNames.has(nameOf(column))) conditionNames.set(nameOf(column), column);
+  }
+}
+/** The column that a word of a condition names. */
+const namedColumn = (text) => conditionNames.get(text) ?? conditionNames.get(text.toLowerCase()) ??
+    conditionNames.get(text.replace(/^(space|workload|hardware)\./, "").replaceAll(".", "_"));
+
+/** Letters to change, put in or leave out between two words. */
+function editsBetween(a, b) {
+  let costs = Array.from({length: b.length + 1}, (_, j) => j);
+  for (let i = 1; i <= a.length; ++i) {
+    const before = costs;
+    costs = [i];
+    for (let j = 1; j <= b.length; ++j) costs[j] = Math.min(before[j] + 1, costs[j - 1] + 1, before[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1));
+  }
+  return costs[b.length];
+}
+
+/** All names, those nearest to a word first; `near` of them are near enough to be meant. */
+function namesBy(text) {
+  const plain = (name) => name.toLowerCase().replace(/[\s_.-]/g, ""), word = plain(text);
+  const ranked = [...new Set([...conditionNames.values()].map((column) => SHORT[column.name] ?? column.name))].map((name) => {
+    const labels = [name, partName(namedColumn(name)), namedColumn(name).name].map(plain);
+    return {name, edits: Math.min(...labels.map((label) => (word.length > 2 && label.startsWith(word) ? 1 : editsBetween(word, label))))};
+  });
+  const names = ranked.sort((a, b) => a.edits - b.edits);
+  return {names: names.map(({name}) => name), near: names.filter(({edits}) => edits <= Math.max(1, word.length / 3) && edits < word.length).length};
 }
 
 /** A function of the row. ConditionError says what is wrong. Operands are {type: number|truth|choice|word, at, column, text}. */
@@ -70,7 +105,10 @@ function parseCondition(text) {
   const isWord = (word) => peek().kind === "word" && peek().text === word;
 
   const need = (operand, type) => {
-    if (operand.type === "word") throw new ConditionError(`unknown name '${operand.text}'`);
+    if (operand.type === "word") {
+      const {names, near} = namesBy(operand.text);
+      throw new ConditionError(`unknown name '${operand.text}'${near > 0 ? `; did you mean '${names[0]}'?` : ""} Names: ${names.join(", ")}`);
+    }
     if (operand.type === "choice")
       throw new ConditionError(`compare '${operand.text}' by == or != with one of ${operand.column.names.join(", ")}`);
     if (type === "truth" && operand.type !== "truth") throw new ConditionError(`'${operand.text}' is a value, not a condition; compare it`);
@@ -123,6 +161,12 @@ function parseCondition(text) {
       return {type: "truth", text: sign, at: (row) => COMPARE[sign](column.at(row), code())};
     }
     const a = need(left), b = need(right), compare = COMPARE[sign];
+    const [other, number] = left.quantity && !(right.quantity && !right.named) ? [right, left] : [left, right];
+    if (number.quantity && number.unit && other.unit && number.unit !== other.unit) {
+      const fitting = Object.keys(NUMBER_UNITS[other.unit] ?? {}).filter((unit) => unit !== "%");
+      throw new ConditionError(`'${other.text}' does not compare with '${number.text}': ` +
+          (fitting.length > 0 ? `numbers for it have no unit or one of ${fitting.join(", ")}` : other.unit === "1" ? "numbers for it have no unit, or are in %" : "numbers for it have no unit"));
+    }
     return {type: "truth", text: sign, at: (row) => compare(Number(a(row)), Number(b(row)))};
   }
 
@@ -131,8 +175,10 @@ function parseCondition(text) {
     let left = next();
     while (isSymbol(...signs)) {
       const sign = tokens[at++].text, apply = ARITHMETIC[sign];
-      const a = need(left), b = need(next());
-      left = {type: "number", text: sign, at: (row) => apply(Number(a(row)), Number(b(row)))};
+      const a = need(left), right = next(), b = need(right), adds = sign === "+" || sign === "-";
+      // Of a sum both sides have the unit; a product with a plain number keeps it; of others the unit is not known.
+      const unit = left.unit && right.unit ? (adds && left.unit === right.unit ? left.unit : undefined) : sign === "/" || sign === "%" ? left.unit : left.unit ?? right.unit;
+      left = {type: "number", text: `${left.text} ${sign} ${right.text}`, unit, quantity: left.quantity || right.quantity, named: left.named || right.named, at: (row) => apply(Number(a(row)), Number(b(row)))};
     }
     return left;
   }
@@ -141,8 +187,8 @@ function parseCondition(text) {
   function unary() {
     if (!isSymbol("-")) return primary();
     ++at;
-    const inside = need(unary());
-    return {type: "number", text: "-", at: (row) => -inside(row)};
+    const operand = unary(), inside = need(operand);
+    return {...operand, type: "number", text: `-${operand.text}`, at: (row) => -inside(row)};
   }
   function primary() {
     const token = tokens[at++];
@@ -152,13 +198,13 @@ function parseCondition(text) {
       ++at;
       return inside;
     }
-    if (token.kind === "number") return {type: "number", text: token.text, at: () => token.value};
+    if (token.kind === "number") return {type: "number", text: token.text, unit: token.unit, quantity: Boolean(token.unit), at: () => token.value};
     if (token.kind === "text") return {type: "word", text: token.text};
-    const column = token.kind === "word" ? conditionNames.get(token.text.replace(/^(space|workload|hardware)\./, "").replaceAll(".", "_")) : undefined;
+    const column = token.kind === "word" ? namedColumn(token.text) : undefined;
     if (column) {
       // A missing value is NaN here, which no comparison but != accepts.
       const value = (row) => column.at(row) ?? NaN;
-      return {type: column.names ? "choice" : "number", text: token.text, column: column.names ? column : undefined, at: value};
+      return {type: column.names ? "choice" : "number", text: token.text, column: column.names ? column : undefined, unit: column.unit, named: true, at: value};
     }
     if (token.text === "true" || token.text === "false") return {type: "truth", text: token.text, at: () => token.text === "true"};
     if (token.kind === "word" && !["and", "or", "not"].includes(token.text)) return {type: "word", text: token.text};

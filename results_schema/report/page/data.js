@@ -1,6 +1,5 @@
 // The data of the page: columns of feasible points (the best first), verdicts, axes, faults. Written by report_data.cc.
 
-const DATA = JSON.parse(document.getElementById("data").textContent);
 const COUNT = DATA.shown;
 const COLUMNS = new Map(DATA.columns.map((column) => [column.name, column]));
 
@@ -19,12 +18,26 @@ const ranking = COLUMNS.get(DATA.ranking);
 const TOKEN_RATE = DATA.objectives.includes("output_tokens_per_s_per_gpu") ? "output_tokens_per_s_per_gpu" : "tokens_per_s_per_gpu";
 const everyRow = Array.from({length: COUNT}, (_, row) => row);
 
+/** The plan that answers the study's question; -1 where none is feasible. */
+const ANSWER = COUNT === 0 ? -1 : Math.max(0, COLUMNS.get("point_id").values.indexOf(DATA.answer.point));
+/** The study's feasible points, whether or not they are in the file. */
+const FEASIBLE = DATA.statuses.find((status) => status.name === "ok")?.count ?? 0;
+/** The column of times that were executed, where some were. */
+const EXECUTED = DATA.columns.find((column) => column.name.startsWith("executed_"));
+
+/** Whether a column says of a plan what only those have whose prompts have a pool of GPUs of their own. */
+const isIdle = (column, row) => /^(prefill_|kv_transfer|ffn_gpus)/.test(column.name) && !(COLUMNS.get("prefill_data_parallel")?.at(row) > 0);
+/** What a column says of a plan. */
+const cellOf = (column, row) => (isIdle(column, row) ? MISSING : formatValue(column, column.at(row)));
+/** Columns that say something of one of the plans. */
+const saying = (columns, rows) => columns.filter((column) => rows.length === 0 || rows.some((row) => !isIdle(column, row)));
+
 /** Whether value a is better than b by the direction of the column. */
 const isBetter = (column, a, b) => (column.better === "larger" ? a > b : a < b);
 
 /** "tp 4, pp 8, recompute full": what tells a plan from the others. */
 function planText(row) {
-  return varied.map((column) => `${column.heading} ${formatValue(column, column.at(row))}`).join(", ");
+  return saying(varied, [row]).map((column) => `${partName(column)}${THIN}${cellOf(column, row)}`).join(", ");
 }
 
 /** Columns along which points can be compared: numbers that are not the same everywhere. */
@@ -50,7 +63,7 @@ function paretoFront(rows, x, y) {
 }
 
 // What the user has chosen; parts of the page listen to it.
-const state = {rows: everyRow, condition: "", picked: COUNT > 0 ? 0 : -1, listeners: []};
+const state = {rows: everyRow, condition: "", picked: ANSWER, listeners: []};
 
 /** Tells the parts of the page: "rows" or "picked". */
 function changed(what) {

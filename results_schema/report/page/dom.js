@@ -13,11 +13,31 @@ function element(tag, properties = {}, ...children) {
 }
 /** The element of the template with that id. */
 const byId = (id) => document.getElementById(id);
+/** What the page is made of. */
+const DATA = JSON.parse(byId("data").textContent);
+
+/** Lets the keyboard reach what scrolls, and lists the sections above where there are several. */
+function setUpFrame() {
+  for (const box of document.querySelectorAll(".scroll:not([role])")) {
+    box.tabIndex = 0;
+    box.setAttribute("role", "group");
+    box.setAttribute("aria-labelledby", box.closest("section").getAttribute("aria-labelledby"));
+  }
+  const sections = [...document.querySelectorAll("main > section:not([hidden])")];
+  byId("contents").hidden = sections.length < 3;
+  byId("contents").replaceChildren(...sections.map((section) => element("a", {href: `#${section.id}`}, section.querySelector("h2").textContent)));
+}
+
+/** Terms and what they are, for a list of them; what is empty is left out. */
+const termsOf = (pairs) => pairs.filter(([, text]) => text).flatMap(([term, text]) => [element("dt", {}, term), element("dd", {}, text)]);
+
+/** The same, each pair a box of its own that is not torn apart. */
+const pairsOf = (pairs) => pairs.filter(([, text]) => text).map((pair) => element("div", {}, ...termsOf([pair])));
 
 /** A table: heads and rows of strings or nodes; `numbers` are the columns to align right. */
 function fillTable(table, heads, rows, numbers = []) {
   const side = (i) => (numbers.includes(i) ? "number" : "");
-  const head = element("tr", {}, ...heads.map((text, i) => element("th", {scope: "col", className: side(i)}, text)));
+  const head = element("tr", {}, ...heads.map((text, i) => (text === "" ? element("td") : element("th", {scope: "col", className: side(i)}, text))));
   const body = rows.map((cells) => element("tr", {}, ...cells.map((cell, i) => element("td", {className: side(i)}, cell))));
   table.replaceChildren(element("thead", {}, head), element("tbody", {}, ...body));
 }

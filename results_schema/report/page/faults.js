@@ -1,6 +1,6 @@
 // How plans and places bear faults.
 
-const SLOWDOWN = {unit: "1", name: "slowdown", group: "faults", heading: "slowdown"};
+const SLOWDOWN = {unit: "1", name: "slowdown", group: "faults", heading: "slowdown", percent_digits: 2};
 
 /** The cumulative distributions of slowdowns. */
 function drawDistributions() {

@@ -46,9 +46,13 @@ function formatSeconds(seconds) {
   return Math.abs(seconds) < 999.95 ? formatSi(seconds, "s") : `${formatCount(seconds.toFixed(0))}${THIN}s`;
 }
 
+/** A difference of times with its sign. */
+const signedSeconds = (seconds) => (seconds === 0 ? `0${THIN}s` : `${seconds < 0 ? "−" : "+"}${formatSeconds(Math.abs(seconds))}`);
+
 /** A share of one in percent. */
 function formatPercent(share, digits = 1) {
-  return isValue(share) ? `${(100 * share).toFixed(digits)}${THIN}%` : MISSING;
+  const size = (100 * share).toFixed(digits);
+  return isValue(share) ? `${Math.abs(share) < 10 ? size : formatCount(Math.round(size))}${THIN}%` : MISSING;
 }
 
 /** A share of one, as opposed to a plain number. */

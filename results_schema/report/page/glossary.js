@@ -37,10 +37,12 @@ function glossary() {
   });
   const ofVerdicts = DATA.statuses.map(({name}) => [name.replaceAll("_", " "), VERDICTS[name]]).filter(([, meaning]) => meaning);
   const ofPage = PAGE_TERMS.filter(([, , isUsed]) => isUsed()).map(([term, meaning]) => [term, meaning]);
-  return [...ofColumns, ...ofVerdicts, ...ofPage].sort(([a], [b]) => a.localeCompare(b, "en"));
+  const meanings = new Map();
+  for (const [term, meaning] of [...ofColumns, ...ofVerdicts, ...ofPage]) meanings.set(term, new Set([...(meanings.get(term) ?? []), meaning]));
+  return [...meanings].map(([term, all]) => [term, [...all].join("; or: ")]).sort(([a], [b]) => a.localeCompare(b, "en"));
 }
 
 /** The list of terms. */
 function drawGlossary() {
-  byId("terms").replaceChildren(...glossary().flatMap(([term, meaning]) => [element("dt", {}, term), element("dd", {}, meaning)]));
+  byId("terms").replaceChildren(...termsOf(glossary()));
 }

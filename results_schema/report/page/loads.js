@@ -36,14 +36,14 @@ function loadGroups(rows) {
 /** Columns of the table of loads. */
 function loadColumns() {
   const names = [...new Set([ranking.name, loadChoice.column.name, "ttft_s", "itl_s", "e2e_s", TOKEN_RATE, "memory_peak_bytes"])];
-  return [LOAD, ...names.map((name) => COLUMNS.get(name)).filter(Boolean), COLUMNS.get("point_id"), ...varied.filter((column) => column !== LOAD)];
+  const results = names.map((name) => COLUMNS.get(name)).filter(Boolean), bests = loadGroups(state.rows).map(({best}) => best);
+  return saying([LOAD, ...results, COLUMNS.get("point_id"), ...varied.filter((column) => column !== LOAD)], bests);
 }
 
 /** The best plan at each load; a click on a row chooses it. */
 function drawLoadTable(groups) {
   const columns = loadColumns(), table = byId("load-table");
-  const text = (row) => (column) => formatValue(column, column.at(row));
-  fillTable(table, columns.map(partName), groups.map(({best}) => columns.map(text(best))), columns.flatMap((column, i) => (column.names ? [] : [i])));
+  fillTable(table, columns.map(partName), groups.map(({best}) => columns.map((column) => cellOf(column, best))), columns.flatMap((column, i) => (column.names ? [] : [i])));
   table.style.setProperty("--first", `${table.tHead.rows[0].cells[0].offsetWidth}px`);
   groups.forEach(({best}, i) => {
     table.tBodies[0].rows[i].className = "pick";

@@ -53,6 +53,13 @@ const fillOf = (index) => palette.tiles[index % HUE_COUNT].fill;
 /** The same for a style. */
 const tileUrl = (index) => `url(${palette.tiles[index % HUE_COUNT].tile.toDataURL()})`;
 
+/** The hatching as a key before words. */
+function keyOf(index) {
+  const key = element("span", {className: "key"});
+  key.style.backgroundImage = tileUrl(index);
+  return key;
+}
+
 Chart.defaults.animation = false;
 Chart.defaults.maintainAspectRatio = false;
 Chart.defaults.font.family = "system-ui, sans-serif";
@@ -65,6 +72,22 @@ function useSchemeColours() {
   palette.tiles = palette.hues.map((_, index) => hatching(index));
   Chart.defaults.color = colourOf("--ink");
   Chart.defaults.borderColor = colourOf("--line");
+}
+
+/** Draws now, and again in other colours and on paper, which is white and as wide as it is. */
+function keepDrawn(drawAll) {
+  const drawInColour = () => {
+    useSchemeColours();
+    drawAll();
+  };
+  drawInColour();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawInColour);
+  for (const [event, look] of [["beforeprint", "print"], ["afterprint", ""]]) {
+    addEventListener(event, () => {
+      document.documentElement.dataset.look = look;
+      drawInColour();
+    });
+  }
 }
 
 const charts = new Map();

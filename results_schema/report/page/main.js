@@ -2,23 +2,15 @@
 
 /** What the study is, how much of it there is, and where the page comes from. */
 function drawHead() {
-  const facts = byId("facts");
-  const add = (label, text) => facts.append(element("dt", {}, label), element("dd", {}, text));
-  for (const [label, text] of DATA.facts) add(label, text);
-  add("seed", DATA.seed);
   const points = DATA.points === DATA.total_points ? formatCount(DATA.points) : `${formatCount(DATA.points)} of ${formatCount(DATA.total_points)}`;
-  const feasible = DATA.statuses.find((status) => status.name === "ok")?.count ?? 0;
   const stored = DATA.rows === DATA.points ? "" : `; ${formatCount(DATA.rows)} of them are in the file`;
-  add("points", `${points}, ${formatCount(feasible)} feasible${stored}`);
+  byId("facts").replaceChildren(...pairsOf([...DATA.facts, ["seed", DATA.seed], ["points", `${points}, ${formatCount(FEASIBLE)} feasible${stored}`]]));
   if (DATA.selection.text) {
     const note = byId("selection");
     note.hidden = false;
     note.textContent = `These are ${formatCount(DATA.rows)} points, ${DATA.selection.text}.` +
         (DATA.selection.kind === "sample" ? " A better plan may be among the others." : "") +
         (DATA.selection.stands_for_study ? "" : " They do not stand for the rest: what an axis is worth is not shown.");
-  }
-  if (COUNT > 0 && isValue(ranking.at(0))) {
-    add(`best ${partName(ranking)}`, `${formatValue(ranking, ranking.at(0))}: ${planText(0)}`);
   }
   if (!DATA.complete) {
     const note = byId("progress");
@@ -43,8 +35,9 @@ function setUpCondition() {
   if (number) examples.push(`${named(number)} <= ${number.at(0)}`);
   if (choice) examples.push(`${named(choice)} == ${quoted(choice.names[choice.at(0)])}`);
   box.placeholder = examples.join(" and ");
-  const help = `Conditions as in top --where, for the points, the best plans${LOAD ? ", the loads" : ""} and the lines across all axes; names: ${varied.map(named).join(", ")}, and all outputs.`;
+  const help = `Conditions as in top --where, for the points, the best plans${LOAD ? ", the loads" : ""} and the lines across all axes.`;
   says.textContent = help;
+  byId("where-known").textContent = DATA.columns.map((column) => (partName(column) === named(column) ? named(column) : `${named(column)} (${partName(column)})`)).join(", ");
   const apply = () => {
     const text = box.value.trim();
     try {
@@ -72,6 +65,7 @@ function setUpCondition() {
 /** Sets up all parts, draws them, and draws them again where the colours change. */
 function start() {
   drawHead();
+  drawAnswer();
   for (const id of ["explore", "plans"]) byId(id).hidden = COUNT === 0;
   byId("nothing").hidden = COUNT > 0;
   drawMisses();
@@ -87,8 +81,8 @@ function start() {
     setUpComparison();
   }
   const drawAxes = setUpAxes(), drawFaults = setUpFaults();
-  const drawAll = () => {
-    useSchemeColours();
+  setUpFrame();
+  keepDrawn(() => {
     drawVerdicts();
     if (COUNT > 0) {
       drawScatter();
@@ -100,19 +94,8 @@ function start() {
     }
     drawAxes();
     drawFaults();
-  };
-  drawAll();
+  });
   addPngButtons();
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
-  // Paper is white, and as wide as it is: charts are drawn again for it.
-  addEventListener("beforeprint", () => {
-    document.documentElement.dataset.look = "print";
-    drawAll();
-  });
-  addEventListener("afterprint", () => {
-    delete document.documentElement.dataset.look;
-    drawAll();
-  });
 }
 
 start();

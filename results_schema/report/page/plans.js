@@ -5,10 +5,11 @@ const BARS = 15;  // beyond, bars are too thin to read
 
 /** The ranking comes first: that column stays in view when the others scroll. */
 function planColumns() {
-  const results = [...DATA.objectives, "step_time_s", "e2e_s", "ttft_s", "itl_s", TOKEN_RATE, "mfu", "memory_peak_bytes",
+  const results = [EXECUTED?.name, ...DATA.objectives, "step_time_s", "e2e_s", "ttft_s", "itl_s", TOKEN_RATE, "mfu", "memory_peak_bytes",
                    "slowdown_mean", "slowdown_p95", "goodput_share"];
   const chosen = [...new Set(results)].map((name) => COLUMNS.get(name)).filter((column) => column && (!column.constant || isValue(column.value)));
-  return [ranking, COLUMNS.get("point_id"), ...varied, ...chosen.filter((column) => column !== ranking)];
+  const first = chosen.filter((column) => column === EXECUTED), rest = chosen.filter((column) => column !== ranking && column !== EXECUTED);
+  return saying([ranking, ...first, COLUMNS.get("point_id"), ...varied, ...rest], shownPlans());
 }
 
 /** Rows of the table: stable, so that equals keep the order of the file (best by the first objective first). */
@@ -41,7 +42,7 @@ function drawPlanTable(rows) {
   const table = byId("plan-table");
   const numbers = columns.flatMap((column, i) => (column.names ? [] : [i]));
   const cells = rows.map((row) => columns.map((column) => {
-    const text = formatValue(column, column.at(row));
+    const text = cellOf(column, row);
     return column.name === "point_id" ? element("button", {type: "button", title: "show this plan above"}, text) : text;
   }));
   fillTable(table, heads, cells, numbers);

@@ -58,8 +58,8 @@ function tooltipLines(row) {
   const {x, y} = scatterChoice;
   const lines = [`point ${COLUMNS.get("point_id").at(row)}`, `${x.heading} ${formatValue(x, x.at(row))}`, `${y.heading} ${formatValue(y, y.at(row))}`];
   let line = "";
-  for (const column of varied) {
-    const part = `${column.heading} ${formatValue(column, column.at(row))}`;
+  for (const column of saying(varied, [row])) {
+    const part = `${column.heading} ${cellOf(column, row)}`;
     if (line && line.length + part.length > 44) {
       lines.push(line);
       line = part;
@@ -122,7 +122,7 @@ function shareTable(title, columns, row) {
   const parts = columns.filter((column) => column.at(row) > 1e-9 * sum);  // less is what rounding leaves
   if (parts.length === 0) return [];
   const table = element("table");
-  fillTable(table, [title, "", "", ""], parts.map((column) => {
+  fillTable(table, [title, columns[0].unit === "s" ? "time" : "bytes", "share", ""], parts.map((column) => {
     const bar = element("i");
     bar.style.setProperty("--share", column.at(row) / sum);
     return [partName(column), formatValue(column, column.at(row)), formatPercent(column.at(row) / sum), bar];
@@ -141,12 +141,12 @@ function drawDetail() {
   }
   const list = element("dl");
   const add = (column) => list.append(element("dt", {title: column.meaning}, partName(column)), element("dd", {}, formatValue(column, column.at(row))));
-  varied.forEach(add);
-  const results = columnsOf("output", "faults").filter((column) => isValue(column.at(row)) && !["worst_link", "worst_device", "fault_samples"].includes(column.name));
+  saying(varied, [row]).forEach(add);
+  const results = saying(columnsOf("output", "faults"), [row]).filter((column) => isValue(column.at(row)) && !["worst_link", "worst_device", "fault_samples"].includes(column.name));
   results.forEach(add);
   const id = COLUMNS.get("point_id").at(row), unsaid = unsaidSettings(row);
   panel.replaceChildren(
-      element("h3", {}, `Point ${id}${row === 0 ? `, best by ${partName(ranking)}` : ""}`), list,
+      element("h3", {}, `Point ${id}${row === ANSWER ? ", the answer" : row === 0 ? `, best by ${partName(ranking)}` : ""}`), list,
       element("p", {className: "note"}, `Look closer with${unsaid ? `, the study set to ${unsaid}` : ""}`),
       commandBox(simulateCommand(id, pointOption(row))),
       element("p", {className: "note"}, "Run it in a framework with"), commandBox(launchCommand(id, pointOption(row))));

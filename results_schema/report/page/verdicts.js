@@ -45,10 +45,8 @@ function drawVerdicts() {
     const index = Math.max(STATUSES.indexOf(status.name), 0);
     const share = DATA.points > 0 ? status.count / DATA.points : 0;
     bar.append(verdictPart(status, index, share));
-    const key = element("span", {className: "key"});
-    key.style.backgroundImage = tileUrl(index);
     const head = element("b", {}, status.name.replaceAll("_", " "));
-    rows.push([element("span", {}, key, head), formatCount(status.count), formatPercent(share), String(status.example), ""]);
+    rows.push([element("span", {}, keyOf(index), head), formatCount(status.count), formatPercent(share), String(status.example), ""]);
     for (const reason of status.reasons) {
       rows.push([element("span", {className: "reason"}, reason.name.replaceAll("_", " ")), formatCount(reason.count),
                  formatPercent(reason.count / DATA.points), String(reason.example), reason.meaning]);

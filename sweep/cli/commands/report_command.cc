@@ -3,7 +3,7 @@
 
 #include "results_schema/disk/output_file.h"
 #include "results_schema/reading/reader.h"
-#include "results_schema/report/write_report.h"
+#include "results_schema/report/page.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/reports/near_misses.h"
 #include "sweep/cli/reports/report_facts.h"
@@ -24,6 +24,7 @@ constexpr const char* kReportFooter =
   shardscape report out.h5 -o report.html
   shardscape report out.h5 -o report.html --force          replace the page of an earlier run
   shardscape report out.h5 -o report.html --points 5000    a smaller page of a large study
+  shardscape report out.h5 -o report.html --confirm 20     20 plans executed, however long that takes
 
 The page holds its data and scripts: it opens from disk, without a network, and can be sent as it is. Studies with
 more feasible points than --points show a sample, always with the Pareto front and the best plans; the page says so.
@@ -32,6 +33,7 @@ The same results give the same page. A sweep that is still running, or was inter
 struct ReportArguments {
   fs::path file, output;
   std::size_t points = report::ReportInput{}.max_points;
+  std::optional<std::size_t> confirm;
   bool force = false;
 };
 
@@ -47,12 +49,16 @@ int run_report(const ReportArguments& arguments, const CommonOptions& /*common*/
   input.of_the_study = of_the_study(reader);
   input.near_misses = near_misses(reader);
   input.commands = simulate_commands(reader);
-  const std::uint64_t size = report::write_report(reader, input, output);
+  input.answer = best_point(reader, arguments.confirm);
+  const std::string title = reader.attribute("title");
+  const std::string page =
+      report::html_page(title.empty() ? "Shardscape" : title, report::report_json(reader, input));
+  results::write_output(output, page);
   const bool part = reader.complete() && !input.of_the_study.empty();
   std::cout << "report on " << (part ? "" : format_count(reader.point_count()) + " of ")
             << counted(part ? reader.row_count() : reader.total_points(), "point")
             << in_brackets(input.of_the_study) << " in " << arguments.output.string() << " ("
-            << format_bytes(static_cast<double>(size)) << ")\n";
+            << format_bytes(static_cast<double>(page.size())) << ")\n";
   return kDone;
 }
 
@@ -67,6 +73,7 @@ void add_report_command(const Program& program) {
             "Feasible points shown at most, besides the best ones")
       ->check(whole_number(1))
       ->capture_default_str();
+  add_confirm(*command, arguments->confirm);
   add_force(*command, arguments->force);
 }
 

@@ -7,14 +7,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <optional>
+#include <sstream>
 
 #include "engine/base/joined.h"
 #include "engine/base/nearest_rank.h"
 #include "sweep/cli/command.h"
+#include "sweep/cli/reports/launch_report.h"
 #include "sweep/cli/reports/near_misses.h"
 #include "sweep/cli/reports/top_output.h"
+#include "sweep/cli/reports/top_table.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/faults/sensitivity.h"
 #include "sweep/space/design_space.h"
@@ -50,39 +54,10 @@ std::optional<std::string> name_of_part(const Node& study, std::string_view part
   return node == nullptr ? std::nullopt : text_at(*node, "name");
 }
 
-std::optional<std::uint64_t> whole_number(const Node& node) {
-  if (!node.is_scalar() || node.text.empty() || node.text.size() > 9) return std::nullopt;
-  if (!std::ranges::all_of(node.text, [](char c) { return c >= '0' && c <= '9'; })) return std::nullopt;
-  return std::stoull(node.text);
-}
-
-/// Number of GPUs: the product of the sizes of all dimensions; nothing where one is open or cannot be read.
-std::optional<std::uint64_t> gpus(const Node& cluster) {
-  const Node* const dimensions = cluster.find("dimensions");
-  if (dimensions == nullptr || !dimensions->is_list()) return std::nullopt;
-  std::uint64_t product = 1;
-  for (const Node& dimension : dimensions->items) {
-    std::vector<Node> sizes;
-    if (const Node* const shape = dimension.find("shape"); shape != nullptr && shape->is_list()) {
-      sizes = shape->items;
-    } else if (const Node* const size = dimension.find("size")) {
-      sizes = {*size};
-    }
-    if (sizes.empty()) return std::nullopt;
-    for (const Node& size : sizes) {
-      const auto number = whole_number(size);
-      if (!number) return std::nullopt;
-      product *= *number;
-    }
-  }
-  return product;
-}
-
-std::string cluster_text(const Node& cluster) {
+std::string cluster_text(const Node& study, const Node& cluster) {
   std::string text = text_at(cluster, "name").value_or("");
-  const auto count = gpus(cluster);
-  const auto device = name_of_part(cluster, "device");
-  std::string inside = count ? format_count(*count) + (device ? " x " : " GPUs") : "";
+  const auto count = text_at(study, "gpus"), device = name_of_part(cluster, "device");
+  std::string inside = count ? *count + (device ? " x " : " GPUs") : "";
   if (device) inside += *device;
   if (!inside.empty()) text += (text.empty() ? "" : ", ") + inside;
   return text;
@@ -218,7 +193,7 @@ std::vector<std::pair<std::string, std::string>> study_facts(const ResultReader&
   const auto study = yaml::parse(reader.resolved_yaml(), "study", ignored);
   if (!study || !study->is_map()) return facts;
   add("model", name_of_part(*study, "model"));
-  if (const Node* const cluster = study->find("cluster")) add("cluster", cluster_text(*cluster));
+  if (const Node* const cluster = study->find("cluster")) add("cluster", cluster_text(*study, *cluster));
   add("stack", name_of_part(*study, "stack"));
   if (const Node* const workload = study->find("workload")) add("workload", workload_text(*workload));
   if (const Node* const hardware = study->find("hardware"); hardware != nullptr && hardware->is_map()) {
@@ -229,14 +204,65 @@ std::vector<std::pair<std::string, std::string>> study_facts(const ResultReader&
   add("objectives", text_at(*study, "objectives"));
   add("mode", text_at(*study, "mode"));
   add("expected error", evidence_text(reader));
-  add("assumed", assumptions_of(reader));
   return facts;
+}
+
+report::Answer best_point(const ResultReader& reader, std::optional<std::size_t> confirm) {
+  report::Answer answer;
+  std::istringstream assumptions(assumptions_of(reader).value_or(""));
+  for (std::string line; std::getline(assumptions, line);) answer.assumptions.push_back(line);
+  TopQuestion question;
+  question.by = report::ranking_column(reader).name;
+  question.count = std::max<std::uint64_t>(results::kTopCount, confirm.value_or(0));
+  TopTable table = table_of(reader, question, false);
+  if (table.groups.empty()) return answer;
+  ConfirmWish wish;
+  wish.asked = confirm.has_value();
+  wish.rows = confirm.value_or(wish.rows);
+  Confirmation confirmation(reader, question, wish);
+  confirmation.run(table.chosen, table.groups);
+  answer.confirmed = confirmation.lasting_text();
+  const auto id_of = [&](std::size_t row) {
+    return reader.point_ids({table.chosen.rows[row], table.chosen.rows[row] + 1}).at(0);
+  };
+  answer.point = id_of(table.groups.front().front());
+  for (const FurtherColumn& column : table.chosen.further) {
+    answer.executed = *reader.find(column.behind);
+    for (std::size_t row = 0; row < column.values.size(); ++row)
+      if (!std::isnan(column.values[row])) answer.times.emplace(id_of(row), column.values[row]);
+  }
+  if (const auto stored = stored_study(reader); stored && *answer.point < stored->space.size()) {
+    const sweep::PointIndex point = stored->space.point(*answer.point);
+    const Setting setting = stored->study.setting(point.setting);
+    const auto& framework = launch::nearest_framework(setting.system.stack, setting.workload.phase);
+    answer.framework = framework.name;
+    answer.refused = joined(plan_launch(stored->study, setting, point.plan, framework).launch.refused, "; ");
+  }
+  return answer;
+}
+
+/// The study as the command that wrote the file names it, behind what it changes; the file's name alone where that
+/// command names none.
+std::vector<std::string> study_words(const ResultReader& reader, const std::string& name) {
+  std::vector<std::string> words = {name};
+  const std::vector<std::string> command = expand_lists(shell_words(reader.attribute("command_line")));
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    if (command[i] == "--set" || command[i] == "--presets") {
+      words.push_back(command[i]);
+      if (++i < command.size()) words.push_back(command[i]);
+    } else if (command[i].starts_with("--set=") || command[i].starts_with("--presets=")) {
+      words.push_back(command[i]);
+    } else if (std::filesystem::path(command[i]).filename() == name) {
+      words.front() = command[i];
+    }
+  }
+  return words;
 }
 
 report::Commands simulate_commands(const ResultReader& reader) {
   report::Commands commands;
   const auto sources = reader.sources();
-  if (!sources.empty()) commands.study = shell_line({sources.front().name});
+  if (!sources.empty()) commands.study = shell_line(study_words(reader, sources.front().name));
   const auto stored = stored_study(reader);
   if (!stored) return commands;
   const sweep::Study& study = stored->study;

@@ -68,11 +68,7 @@ function barParts(parts) {
 }
 
 /** Keys of hatchings with words. */
-const legendOf = (parts) => parts.map(([name, , text, place]) => {
-  const key = element("span", {className: "key"});
-  key.style.backgroundImage = tileUrl(place);
-  return element("li", {}, key, text ? `${name} ${text}` : name);
-});
+const legendOf = (parts) => parts.map(([name, , text, place]) => element("li", {}, keyOf(place), text ? `${name} ${text}` : name));
 
 /** Memory by kind, on a bar as long as the capacity or the need, with a mark at the capacity. */
 function drawMemory({memory, memory_peak_bytes: peak, memory_capacity_bytes: capacity}) {

@@ -26,11 +26,7 @@ function drawBreakdown(prediction, base, isChanged) {
   const change = (a, b) => changeText(a, b) || (a === b ? "=" : MISSING);
   const row = (head, a, b) => [head, ...(known ? [formatSeconds(a), formatPercent(a / now)] : [MISSING, MISSING]), formatSeconds(b),
                                known ? change(a, b) : MISSING];
-  const keyed = ([name, , , place]) => {
-    const key = element("span", {className: "key"});
-    key.style.backgroundImage = tileUrl(place);
-    return element("span", {}, key, name);
-  };
+  const keyed = ([name, , , place]) => element("span", {}, keyOf(place), name);
   fillTable(byId("breakdown-table"), ["class", "now", "share", "the study's", "change"],
             [...classes.map((one) => row(keyed(one), one[1], one[2])), row("together", now, before)], [1, 2, 3, 4]);
 }

@@ -60,10 +60,8 @@ const settled = () => isSettled && worth.rows.length === worth.total && `#${frag
 
 /** What the study is. */
 function drawFacts() {
-  const add = (label, text) => text && byId("facts").append(element("dt", {}, label), element("dd", {}, text));
-  for (const label of ["model", "cluster", "device", "stack", "phase"]) add(label, about[label]);
-  add("GPUs", about.gpus && formatCount(about.gpus));
-  add("assumes", about.assumptions?.join("; "));
+  const named = ["model", "cluster", "device", "stack", "phase"].map((label) => [label, about[label]]);
+  byId("facts").replaceChildren(...pairsOf([...named, ["GPUs", about.gpus && formatCount(about.gpus)], ["assumes", about.assumptions?.join("; ")]]));
 }
 
 /** Loads the study, shows the state of the address, then asks for the study as it is, to compare. */
@@ -78,7 +76,7 @@ async function start() {
   }
   DATA.title = about.title;
   drawFacts();
-  useSchemeColours();
+  setUpFrame();
   setUpFields();
   setUpSchedule();
   setUpSweep();
@@ -92,19 +90,11 @@ async function start() {
   // The inputs scroll below the prediction, which stays in view.
   new ResizeObserver(([{target}]) => byId("inputs").style.setProperty("--answer-height", `${target.offsetHeight}px`))
       .observe(byId("answer"));
-  const redraw = () => {
-    useSchemeColours();
+  keepDrawn(() => {
     if (shown) drawShown();
     drawSchedule(schedule.shown);
     drawSweepScatter();
-  };
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-  for (const [event, look] of [["beforeprint", "print"], ["afterprint", ""]]) {
-    addEventListener(event, () => {
-      document.documentElement.dataset.look = look;
-      redraw();
-    });
-  }
+  });
   await refresh(true);
   document.documentElement.dataset.firstAnswerMs = performance.now().toFixed(0);
   const {version, commit} = DATA.program;

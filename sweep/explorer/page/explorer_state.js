@@ -1,7 +1,5 @@
 // What the reader changed: numbers by key and axes of the plan by name, as texts. The address of the page holds it.
 
-const DATA = JSON.parse(byId("explorer-data").textContent);
-
 const state = {set: new Map(), point: new Map()};
 
 /** The changes as a request has them. */

@@ -10,9 +10,6 @@ const worthKeys = () => [...lines].filter(([, {field}]) => field.worth && field.
 /** How much the time moves at most where the number moves by the share. */
 const reach = (row, base) => Math.max(...[row.more_s, row.less_s].filter(isValue).map((time) => Math.abs(time - base)), 0);
 
-/** A time with its sign: "−3.2 ms". */
-const signedSeconds = (seconds) => (seconds === 0 ? `0${THIN}s` : `${seconds < 0 ? "−" : "+"}${formatSeconds(Math.abs(seconds))}`);
-
 /** The table: the numbers that move the time, the strongest first. */
 function drawWorth(base) {
   const moving = worth.rows.filter((row) => reach(row, base) > 1e-9 * base).sort((a, b) => reach(b, base) - reach(a, base));

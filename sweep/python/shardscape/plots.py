@@ -2,6 +2,7 @@
 shardscape.plots.front(points).figure.savefig("front.png")."""
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
@@ -28,6 +29,8 @@ def breakdown(rows: Rows, labels: Sequence[str] | None = None, axes: Axes | None
     if len(names) != len(frame):
         raise InputError(f"breakdown: labels: {len(names)} for {len(frame)} rows")
     left = np.zeros(len(frame))
+    if not any(column in frame for column, _ in _shardscape.breakdown_columns()):
+        _columns("breakdown", frame, _shardscape.breakdown_columns()[0][0])
     for column, label in _shardscape.breakdown_columns():
         values = frame[column].fillna(0).to_numpy(float) if column in frame else np.zeros(len(frame))
         if values.any():
@@ -46,7 +49,11 @@ def front(points: pd.DataFrame, x: str = "memory_peak_bytes", y: str | None = No
     better = points.attrs.get("better", {})
     objectives = [name for name in points.attrs.get("objectives", "").split() if name != x]
     y = y or (objectives[0] if objectives else "step_time_s")
-    ok = _columns(points[points["status"] == "ok"], x, y).dropna()
+    chosen = _columns("front", points, x, y, "status")
+    ok = chosen.loc[chosen["status"] == "ok", [x, y]].dropna()
+    for name in (x, y):
+        if not pd.api.types.is_numeric_dtype(ok[name]):
+            raise InputError(f"front: points: column '{name}' has no numbers")
     axes.scatter(ok[x], ok[y], s=6, alpha=0.4, label=f"{len(ok):,} feasible points")
     signs = [-1.0 if better.get(name) == "larger" else 1.0 for name in (x, y)]
     costs = (ok.to_numpy(float) * signs)[np.lexsort((ok[y] * signs[1], ok[x] * signs[0]))]
@@ -88,7 +95,10 @@ def schedule(result: Result, axes: Axes | None = None) -> Axes:
 def cdf(values: Iterable[float], label: str = "", axes: Axes | None = None) -> Axes:
     """The cumulative distribution of numbers, such as the slowdowns of `fault_samples`; missing ones are left out."""
     axes = axes or _axes()
-    numbers = np.sort(pd.to_numeric(pd.Series(list(values)), errors="raise").dropna().to_numpy(float))
+    try:
+        numbers = np.sort(pd.to_numeric(pd.Series(list(values)), errors="raise").dropna().to_numpy(float))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"cdf: values: {error}") from None
     if len(numbers) == 0:
         raise InputError("cdf: values: there are no numbers")
     axes.step(numbers, np.arange(1, len(numbers) + 1) / len(numbers), where="post", label=label or None)
@@ -102,7 +112,9 @@ def cdf(values: Iterable[float], label: str = "", axes: Axes | None = None) -> A
 def ttft_throughput(points: pd.DataFrame, ttft: str = "ttft_s", axes: Axes | None = None) -> Axes:
     """Servers: time to first token against tokens per second and GPU, with the front. ttft: "ttft_p95_s", for
     instance."""
-    axes = front(points, x=ttft, y="tokens_per_s_per_gpu", axes=axes)
+    rate = "output_tokens_per_s_per_gpu" if "output_tokens_per_s_per_gpu" in points else "tokens_per_s_per_gpu"
+    _columns("ttft_throughput", points, ttft, rate, "status")
+    axes = front(points, x=ttft, y=rate, axes=axes)
     axes.set_xscale("log")
     return axes
 
@@ -122,11 +134,19 @@ def _frame(rows: Rows) -> pd.DataFrame:
     return pd.DataFrame([one.row() for one in many])
 
 
-def _columns(points: pd.DataFrame, *names: str) -> pd.DataFrame:
+def _columns(function: str, points: pd.DataFrame, *names: str) -> pd.DataFrame:
+    """These columns, each once; or what is missing, what may be meant, and where such a column comes from."""
     for name in names:
-        if name not in points:
-            raise InputError(f"front: there is no column '{name}'; columns: {', '.join(points.columns)}")
-    return points[list(names)]
+        if name in points:
+            continue
+        near = difflib.get_close_matches(name, map(str, points.columns), 1)
+        meant = f" (did you mean '{near[0]}'?)" if near else ""
+        kind = {"ttft": "of inference ", "itl": "of inference ", "step": "of training "}.get(name.split("_")[0], "")
+        raise InputError(
+            f"{function}: points: there is no column '{name}'{meant}. Study.sweep, top and load give it {kind}"
+            "unless store.columns of the study leaves it out; "
+            f"columns: {', '.join(map(str, points.columns)) or 'none'}")
+    return points[list(dict.fromkeys(names))]
 
 
 def _title(points: pd.DataFrame, name: str) -> str:

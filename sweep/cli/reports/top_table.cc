@@ -1,0 +1,147 @@
+#include "sweep/cli/reports/top_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "sweep/cli/terminal/format.h"
+
+namespace shardscape::cli {
+
+namespace {
+
+using results::ColumnInfo;
+using results::ResultReader;
+
+/// The heading of executed times.
+constexpr const char* kExecuted = "executed";
+
+/// Whether rows may tie: plans that differ in plan axes alone can. In rankings by other columns, and without results,
+/// each row stands for itself.
+bool may_tie(const ResultReader& reader, const TopQuestion& question, const TopRows& found) {
+  if (!question.front.empty() || !question.per.empty() || found.any_status) return false;
+  const results::ColumnGroup by = reader.find(question.by)->group;
+  return by != results::ColumnGroup::id && by != results::ColumnGroup::plan;
+}
+
+/// The same rows and `more` of them.
+void read_further(const ResultReader& reader, std::span<const std::uint64_t> more, ChosenRows& chosen) {
+  const ChosenRows further = read_rows(reader, {more.begin(), more.end()});
+  chosen.rows.insert(chosen.rows.end(), more.begin(), more.end());
+  chosen.values.resize(further.values.size());
+  for (std::size_t i = 0; i < further.values.size(); ++i)
+    chosen.values[i].insert(chosen.values[i].end(), further.values[i].begin(), further.values[i].end());
+}
+
+}  // namespace
+
+TopTable table_of(const ResultReader& reader, TopQuestion question, bool count_points) {
+  // On average a row of the table stands for at most so many points.
+  constexpr std::uint64_t kMostTied = 32;
+  // So many are found at once: the pass over the file is what takes time.
+  constexpr std::uint64_t kAtOnce = 1024;
+  const std::uint64_t rows = question.count;
+  TopTable table;
+  std::uint64_t asked = 0;  // of the file
+  for (std::uint64_t count = rows;; count *= 2) {
+    const bool last = count_points || count / kMostTied >= rows;
+    if (count > asked) {
+      question.count = asked = std::max(count, kAtOnce);
+      table.found = find_top_rows(reader, question);
+    }
+    const std::span known(table.found.rows.data(), std::min<std::uint64_t>(table.found.rows.size(), count));
+    read_further(reader, known.subspan(table.chosen.rows.size()), table.chosen);
+    const bool tie = may_tie(reader, question, table.found);
+    if (tie) table.groups = tied_rows(reader, table.chosen);
+    // One group more than is shown, so that all of those are complete.
+    if (tie && !last && table.groups.size() <= rows && known.size() == count) continue;
+    table.found.rows = table.chosen.rows;
+    if (!tie) {
+      for (std::size_t row = 0; row < table.chosen.rows.size(); ++row) table.groups.push_back({row});
+    }
+    if (table.groups.size() > rows) table.groups.resize(rows);
+    return table;
+  }
+}
+
+Confirmation::Confirmation(const ResultReader& reader, const TopQuestion& question, const ConfirmWish& wish)
+    : reader_(reader), question_(question), wish_(wish) {
+  done_.why_none = wish.why_none;
+  const ColumnInfo* const by = question.by.empty() ? nullptr : reader.find(question.by);
+  const bool timed = by != nullptr && by->group == results::ColumnGroup::output && by->unit == "s" &&
+                     !by->name.starts_with("expected_");
+  for (const char* whole : {"step_time_s", "e2e_s"}) {
+    if (time_.empty() && reader.find(whole) != nullptr) time_ = timed ? by->name : whole;
+  }
+  if (time_.empty()) return;
+  columns_ = {time_};
+  if (by != nullptr && by->name != time_) columns_.push_back(by->name);
+}
+
+void Confirmation::run(ChosenRows& chosen, RowGroups& groups) {
+  if (columns_.empty() || wish_.rows == 0 || !done_.why_none.empty()) return;
+  std::vector<std::uint64_t> firsts;
+  for (const auto& group : groups) firsts.push_back(chosen.rows[group.front()]);
+  done_ = execute_rows(reader_, firsts, columns_, wish_);
+  if (!done_.why_none.empty()) return;
+  FurtherColumn column{*reader_.find(time_), kExecuted, time_, {}};
+  column.info.name = "executed_" + time_;
+  column.info.type = results::ColumnType::f8;
+  column.values.assign(chosen.rows.size(), std::numeric_limits<double>::quiet_NaN());
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    for (const std::size_t row : groups[group]) column.values[row] = done_.values[0][group];
+  }
+  chosen.further.push_back(std::move(column));
+  if (question_.front.empty() && question_.per.empty()) rank(groups);
+}
+
+std::string Confirmation::text() const {
+  if (!done_.why_none.empty() && !wish_.asked) return "";
+  return text_of(fmt::format("{} executed in {} of CPU", counted(done_.rows, "row"),
+                             format_duration(done_.cpu_seconds)));
+}
+
+std::string Confirmation::lasting_text() const { return text_of(counted(done_.rows, "row") + " executed"); }
+
+std::string Confirmation::text_of(const std::string& executed) const {
+  if (columns_.empty() || wish_.rows == 0) return "";
+  if (!done_.why_none.empty()) return "not executed: " + done_.why_none;
+  std::string text = executed;
+  if (done_.too_long > 0) text += fmt::format(", {} would take too long or never end", done_.too_long);
+  if (done_.left > 0)
+    text += fmt::format(", {} not tried, as that takes longer: --confirm {} does", done_.left, wish_.rows);
+  if (done_.stopped > 0) text += fmt::format(", {} left {}", done_.stopped, done_.why_stopped);
+  if (!order_.empty()) text += ": " + order_;
+  const std::size_t rows = done_.values.front().size();
+  if (const std::size_t more = rows - std::min(rows, wish_.rows); more > 0)
+    text += fmt::format("; {} more {} not executed", more, more == 1 ? "was" : "were");
+  return text;
+}
+
+void Confirmation::rank(RowGroups& groups) {
+  const std::vector<double>& values = done_.values.back();
+  const double sign = reader_.find(columns_.back())->better == results::Better::larger ? -1 : 1;
+  std::vector<std::size_t> places;
+  for (std::size_t row = 0; row < values.size(); ++row) {
+    if (!std::isnan(values[row])) places.push_back(row);
+  }
+  std::vector<std::size_t> order = places;
+  std::ranges::stable_sort(order, {}, [&](std::size_t row) { return sign * values[row]; });
+  if (order.size() > 1) {
+    // What was not executed may belong between the others.
+    const bool all = order.size() == groups.size();
+    order_ = fmt::format("the order{} ", all ? "" : fmt::format(" of these {}", order.size()));
+    order_ += order == places ? "holds"
+              : order.front() == places.front()
+                  ? "turns over below the first"
+                  : fmt::format("turns over, the first was number {}", order.front() + 1);
+  }
+  RowGroups ranked = groups;
+  for (std::size_t i = 0; i < places.size(); ++i) ranked[places[i]] = std::move(groups[order[i]]);
+  groups = std::move(ranked);
+}
+
+}  // namespace shardscape::cli
