@@ -6,6 +6,7 @@
 #include <numeric>
 #include <sstream>
 
+#include "engine/base/shell_words.h"
 #include "engine/spec/plan_axes.h"
 #include "sweep/launch/facts.h"
 #include "sweep/launch/said_items.h"
@@ -104,13 +105,8 @@ class Asking {
 
 /// A word as a shell reads it. Variables are the program's own words.
 std::string shell_word(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
   const bool variable = word == "$NODE_RANK" || word == "$HEAD_ADDR" || word == "$HEAD_ADDR:5000";
-  if (variable || (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos)) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + '\'';
+  return variable || is_plain_word(word) ? word : single_quoted(word);
 }
 
 bool is_list(std::string_view name) { return name.ends_with("[]"); }
