@@ -96,10 +96,12 @@ void read_keys(yaml::Reader& map, const Framework* (*other)(std::string_view), F
   if (const yaml::Node* const node = map.take("settings_of")) {
     std::string name;
     map.read("settings_of", *node, name);
-    const Framework* const found = other(name);
-    if (found == nullptr) return map.bad("settings_of", *node, "names no framework");
-    framework.options = settings_of(*found);
-    words = *found->words;
+    if (const Framework* const found = other(name)) {
+      framework.options = settings_of(*found);
+      words = *found->words;
+    } else {
+      map.bad("settings_of", *node, "names no framework");
+    }
   }
   read_definitions(map, words);
   if (map.take("options") != nullptr)

@@ -68,15 +68,15 @@ TEST(FrameworkFile, DamageIsLocated) {
          "mine.yaml:7:10: where.large: 'tp >', character 5: a number, a name or '(' is due");
   starts("large: ", "tp: ", "mine.yaml:7:7: where.tp: a name that there is already");
   starts("\"{tp}\"", "\"{ttp}\"",
-         "mine.yaml:11:45: options[0].value: 'ttp', character 1: unknown name 'ttp'");
+         "mine.yaml:11:41: options[0].value: 'ttp', character 1: unknown name 'ttp'");
   starts("\"{tp}\"", "\"{tp\"",
-         "mine.yaml:11:45: options[0].value: '{tp', character 1: a brace without the other");
+         "mine.yaml:11:41: options[0].value: '{tp', character 1: a brace without the other");
   starts("\"{tp}\"", "\"{tp:.9f}\"",
-         "mine.yaml:11:45: options[0].value: 'tp:.9f': values are written plainly");
-  starts("\"{tp}\"", "[1]", "mine.yaml:11:45: options[0].value: must be text, not a list");
+         "mine.yaml:11:41: options[0].value: 'tp:.9f': values are written plainly");
+  starts("\"{tp}\"", "[1]", "mine.yaml:11:41: options[0].value: must be text, not a list");
   starts("{says: tp, option", "{says: tp, opton",
          "mine.yaml:11:16: options[0].opton: unknown key; did you mean");
-  starts("value: \"{tp}\"", "value: 1, lacks: why", "mine.yaml:11:55: options[0].lacks: beside value");
+  starts("value: \"{tp}\"", "value: 1, lacks: why", "mine.yaml:11:51: options[0].lacks: beside value");
   starts("{says: tp,", "{says: tp, source: book,",
          "mine.yaml:11:24: options[0].source: names none of the file's sources");
   starts("    cases:", "    value: 1\n    cases:",
