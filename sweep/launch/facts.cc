@@ -199,6 +199,13 @@ double number_of(const yaml::Leaf& leaf, const std::string& text) {
   return text.empty() ? 0 : 1;
 }
 
+/// Whole numbers have all their digits.
+std::string plain_number(double number) {
+  constexpr double kMostWhole = 9e18;
+  const bool whole = std::trunc(number) == number && std::abs(number) < kMostWhole;
+  return whole ? fmt::format("{}", static_cast<std::int64_t>(number)) : fmt::format("{}", number);
+}
+
 std::string text_of(const yaml::Node& node) {
   if (!node.is_list()) return node.text;
   std::vector<std::string> words;
@@ -229,7 +236,7 @@ Facts facts_of(const Case& of) {
   for (const DerivedFact& fact : derived_facts()) {
     if (fact.number != nullptr) {
       const double number = fact.number(of);
-      add(number, fmt::format("{}", number));
+      add(number, plain_number(number));
     } else if (fact.truth != nullptr) {
       const bool holds = fact.truth(of);
       add(holds ? 1 : 0, holds ? "true" : "false");
@@ -315,7 +322,7 @@ yaml::Parsed<Template> Vocabulary::value(const std::string& text) const {
 Facts Vocabulary::complete(Facts facts) const {
   for (const sweep::Expression& defined : defined_) {
     facts.numbers.push_back(defined.value(facts.numbers));
-    facts.texts.push_back(fmt::format("{}", facts.numbers.back()));
+    facts.texts.push_back(plain_number(facts.numbers.back()));
   }
   return facts;
 }
@@ -326,7 +333,7 @@ std::string Piece::text(const Facts& facts) const {
   const double number = value->value(facts.numbers);
   if (form == "json") return before + json_text(nlohmann::json(facts.texts[name.value_or(kPart)]));
   if (form == ".2f") return before + fmt::format("{:.2f}", number);
-  return before + (name ? facts.texts[*name] : fmt::format("{}", number));
+  return before + (name ? facts.texts[*name] : plain_number(number));
 }
 
 }  // namespace shardscape::launch

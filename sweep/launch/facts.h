@@ -1,5 +1,5 @@
 // What the conditions and values of the data files may name of a case: the axes of its plan ("tp"), keys of its stack
-// ("stack.attention") and its model ("model.layers"), its workload, and what follows from them, as numbers and as texts.
+// ("stack.attention") and its model ("model.layers"), its workload, and what follows from them, as numbers and texts.
 #pragma once
 
 #include <optional>

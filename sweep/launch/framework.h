@@ -1,6 +1,6 @@
-// What starts a plan in a framework: one table per framework (frameworks/), whose rows are the options that say something
-// of a plan, of its workload, its stack or its model. The command line and the files that are written, the list of what
-// they do not say, and the tables of the README all come from these rows.
+// What starts a plan in a framework: one table per framework (frameworks/), whose rows are the options that say
+// something of a plan, of its workload, its stack or its model. The command line and the files that are written, the
+// list of what they do not say, and the tables of the README all come from these rows.
 #pragma once
 
 #include <cstdint>
@@ -126,8 +126,8 @@ struct Framework {
   std::vector<Reply> before;  ///< environment and remarks, each a line of shell before the command
 };
 
-/// A framework as its data file has it; `source` names the file in messages. `other(name)`: one whose rows it may share,
-/// or null.
+/// A framework as its data file has it; `source` names the file in messages. `other(name)`: one whose rows it may
+/// share, or null.
 tl::expected<Framework, yaml::Diagnostics> read_framework(const std::string& text, const std::string& source,
                                                           const Framework* (*other)(std::string_view name));
 

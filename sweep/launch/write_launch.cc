@@ -316,7 +316,7 @@ Launch deployment(const Framework& dynamo, const LaunchWish& wish, const std::ve
   launch.command = "# give each extraPodSpec.mainContainer the image of your version of Dynamo\n";
   if (launch.files.size() > 1)
     launch.command += "# mount the other files as /config in the workers, from a ConfigMap\n";
-  launch.command += first_reply(dynamo.program, facts_of(cases.front())).text + '\n';
+  launch.command += first_reply(dynamo.program, dynamo.words->complete(facts_of(cases.front()))).text + '\n';
   return launch;
 }
 

@@ -1,5 +1,5 @@
-// The columns of every kind of table (table_columns.csv), recognition of a table's kind by its header, and the check of a
-// header with suggestions for unknown names.
+// The columns of every kind of table (table_columns.csv), recognition of a table's kind by its header, and the check of
+// a header with suggestions for unknown names.
 #include "sweep/validate/table_columns.h"
 
 #include <fmt/format.h>
