@@ -13,6 +13,7 @@
 #include <iostream>
 
 #include "engine/base/safe_text.h"
+#include "engine/base/shell_words.h"
 #include "git_commit.h"
 #include "results_schema/rows/columns.h"
 #include "results_schema/segments/segments.h"
@@ -306,22 +307,11 @@ std::string describe_setting(const sweep::Study& study, std::uint64_t setting) {
 }
 
 std::string shell_line(const std::vector<std::string>& words) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
   std::string line;
   for (const std::string& word : words) {
     if (!line.empty()) line += ' ';
-    if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
-      line += word;
-      continue;
-    }
-    if (const std::string shown = printable(word); shown != word) {
-      line += ansi_quoted(word);
-      continue;
-    }
-    line += '\'';
-    for (const char c : word) line += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    line += '\'';
+    const bool visible = printable(word) == word;
+    line += is_plain_word(word) ? word : visible ? single_quoted(word) : ansi_quoted(word);
   }
   return line;
 }

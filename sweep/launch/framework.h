@@ -1,18 +1,22 @@
-// What starts a plan in a framework: one table per framework, whose rows are the options that say something of a plan,
-// of its workload, its stack or its model. The command line and the files that are written, the list of what they do
-// not say, and the tables of the README all come from these rows.
+// What starts a plan in a framework: one table per framework (frameworks/), whose rows are the options that say
+// something of a plan, of its workload, its stack or its model. The command line and the files that are written, the
+// list of what they do not say, and the tables of the README all come from these rows.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tl/expected.hpp>
 #include <utility>
 #include <vector>
 
 #include "engine/spec/phase.h"
 #include "engine/spec/scenario.h"
+#include "sweep/space/expression.h"
+#include "sweep/yaml/diagnostics.h"
 
 namespace shardscape::launch {
 
@@ -32,10 +36,6 @@ struct Case {
   [[nodiscard]] const StackProfile& stack() const { return setting.system.stack; }
   [[nodiscard]] const WorkloadSpec& workload() const { return setting.workload; }
   [[nodiscard]] bool experts() const { return setting.model.moe.has_value(); }
-  /// Ranks over which experts are dealt or split, where that is not as the tensor group splits all else.
-  [[nodiscard]] std::int64_t expert_ranks() const {
-    return static_cast<std::int64_t>(plan.expert) * plan.expert_tensor;
-  }
   /// Replicas of a server that share experts: 1 where none do.
   [[nodiscard]] std::int64_t coupled() const;
   /// Replicas that one program runs, and how many such programs there are.
@@ -46,10 +46,26 @@ struct Case {
   [[nodiscard]] std::int64_t nodes() const { return (gpus() + gpus_per_node - 1) / gpus_per_node; }
 };
 
+/// The facts of a case (facts.h), as numbers and as texts.
+struct Facts {
+  std::vector<double> numbers;
+  std::vector<std::string> texts;
+};
+
+/// A text with values in it: "{tp}".
+struct Piece {
+  std::string before;
+  std::optional<sweep::Expression> value;
+  std::string form;  ///< how the value is written: plainly, as "json" or as ".2f"
+
+  [[nodiscard]] std::string text(const Facts& facts) const;
+};
+using Template = std::vector<Piece>;
+
 /// What a row makes of a case.
 struct Said {
   enum class Kind : std::uint8_t {
-    option,   ///< it is written, with `text` as its value; an empty one: as a flag
+    value,    ///< it is written, with `text` as its value; an empty one: as a flag
     unasked,  ///< nothing is written, as the framework does so unasked
     lacks,    ///< it cannot be said; `text` says why, and the plan runs otherwise
     refused   ///< the plan does not run; `text` says which option it would need
@@ -57,66 +73,70 @@ struct Said {
   Kind kind = Kind::unasked;
   std::string text = {};
 };
-Said value(std::string text);
-Said value(std::int64_t number);
-inline Said flag() { return {Said::Kind::option, {}}; }
-inline Said unasked() { return {}; }
-inline Said flag_if(bool set) { return set ? flag() : unasked(); }
-inline Said lacks(std::string why) { return {Said::Kind::lacks, std::move(why)}; }
-inline Said refused(std::string why) { return {Said::Kind::refused, std::move(why)}; }
 
-/// A row of a framework's table.
+/// One answer of a row, and when it is that.
+struct Reply {
+  std::optional<sweep::Expression> when;
+  Said::Kind kind = Said::Kind::value;
+  Template text;
+};
+/// What the first reply says whose condition holds; where none does, nothing is asked for.
+Said first_reply(const std::vector<Reply>& replies, const Facts& facts);
+
+/// A row of a framework's table: README.md has the keys of its file.
 struct Option {
-  /// What it says, as keys of items (said_items.h), with blanks between; "model." stands for all that begin so. Empty:
-  /// the program does not start without it.
-  std::string_view keys;
+  /// What it says, as keys of items (said_items.h); "model." stands for all that begin so. Empty: the program does not
+  /// start without it.
+  std::vector<std::string> keys;
   /// "--tensor-model-parallel-size" on the command line; else the path in the framework's file,
   /// "parallelism.tensor_parallel_degree". With "[]" behind it the value is a list of words.
-  std::string_view name;
-  Said (*say)(const Case& of);
-  std::string_view source;   ///< the documentation that has it
-  std::string_view since{};  ///< the first version for which it is known; empty: the framework's `version`
-};
+  std::string name;
+  std::string setting;  ///< the same as a path of settings, where others share the table or read a file alone
+  bool deployed = true;  ///< Dynamo's workers take it, too
+  std::optional<sweep::Expression> when;
+  std::optional<std::size_t> each;  ///< the fact whose words are asked for one by one
+  std::vector<Reply> replies;
+  std::string source;  ///< the documentation that has it
+  std::string since;   ///< the first version for which it is known; empty: the framework's `version`
 
-/// What a framework has no option for, and why: words that say more than "no option".
-struct Missing {
-  std::string_view key, why;
+  /// Only for those that share the table.
+  [[nodiscard]] bool of_others() const { return name.empty() && !setting.empty(); }
+  [[nodiscard]] Said say(const Facts& facts) const;
 };
 
 enum class FileKind : std::uint8_t { none, yaml, toml };
 
+class Vocabulary;
+
 struct Framework {
-  std::string_view name;     ///< in --for
-  std::string_view title;    ///< as its makers write it
-  std::string_view version;  ///< whose documentation the rows follow
-  Phase phase;
+  std::string name;     ///< in --for
+  std::string title;    ///< as its makers write it
+  std::string version;  ///< whose documentation the rows follow
+  Phase phase = Phase::training;
   FileKind kind = FileKind::none;
-  std::string_view file{};      ///< name of the file, where it reads one
-  bool dense_together = false;  ///< one program runs all replicas of a dense model
+  std::string file;         ///< name of the file, where it reads one
+  std::string file_option;  ///< of the command line, that takes the file; empty: the program's words name it
+  bool dense_together = false;              ///< one program runs all replicas of a dense model
+  std::shared_ptr<const Vocabulary> words;  ///< what its conditions and values may name
   std::vector<Option> options;
-  std::vector<Missing> missing;
+  /// What it has no option for, and why: words that say more than "no option".
+  std::vector<std::pair<std::string, std::string>> missing;
   /// The words of the command before its options: program and script; of nodes, `$NODE_RANK` and the like included.
-  std::string (*program)(const Case& of);
-  /// Environment and remarks, as lines of shell before the command.
-  std::string (*before)(const Case& of);
+  std::vector<Reply> program;
+  std::vector<Reply> before;  ///< environment and remarks, each a line of shell before the command
 };
 
-/// The frameworks by name, and all of them in the order of --for.
-const std::vector<Framework>& frameworks();
+/// A framework as its data file has it; `source` names the file in messages. `other(name)`: one whose rows it may
+/// share, or null.
+tl::expected<Framework, yaml::Diagnostics> read_framework(const std::string& text, const std::string& source,
+                                                          const Framework* (*other)(std::string_view name));
+
+/// The framework of that name, or null.
 const Framework* find_framework(std::string_view name);
+/// In the order of --for.
 std::vector<std::string> framework_names();
 /// The framework that the stack's name, its base or, for servers, its scheduler names; where none does, Megatron-LM and
 /// vLLM. Never the one called `other`.
 const Framework& nearest_framework(const StackProfile& stack, Phase phase, std::string_view other = {});
-
-// Each framework's table.
-Framework megatron_lm();
-Framework nemo();
-Framework torchtitan();
-Framework vllm();
-Framework sglang();
-Framework trtllm();
-/// Deployments of Dynamo run the servers above, the one that the stack is nearest to: its rows are what it adds.
-Framework dynamo();
 
 }  // namespace shardscape::launch

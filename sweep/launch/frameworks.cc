@@ -1,7 +1,13 @@
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <mutex>
+
+#include "engine/base/check.h"
 #include "engine/base/enum_names.h"
 #include "engine/spec/parallel_groups.h"
+#include "sweep/launch/data_files.h"
 #include "sweep/launch/framework.h"
 
 namespace shardscape::launch {
@@ -17,30 +23,43 @@ std::int64_t Case::gpus() const {
   return static_cast<std::int64_t>(plan.tensor) * plan.context * plan.pipeline * replicas();
 }
 
-Said value(std::string text) { return {Said::Kind::option, std::move(text)}; }
-Said value(std::int64_t number) { return value(std::to_string(number)); }
-
-const std::vector<Framework>& frameworks() {
-  static const std::vector<Framework> all = {megatron_lm(), nemo(),   torchtitan(), vllm(),
-                                             sglang(),      trtllm(), dynamo()};
-  return all;
-}
+namespace {
+/// The data files, in the order of --for.
+constexpr std::pair<std::string_view, std::string_view (*)()> kFiles[] = {{"megatron-lm", data::megatron_lm},
+                                                                          {"nemo", data::nemo},
+                                                                          {"torchtitan", data::torchtitan},
+                                                                          {"vllm", data::vllm},
+                                                                          {"sglang", data::sglang},
+                                                                          {"trtllm", data::trtllm},
+                                                                          {"dynamo", data::dynamo}};
+}  // namespace
 
 const Framework* find_framework(std::string_view name) {
-  const auto found = std::ranges::find(frameworks(), name, &Framework::name);
-  return found == frameworks().end() ? nullptr : &*found;
+  // Each is read when it is asked for: a launch needs one or two.
+  static std::array<std::once_flag, std::size(kFiles)> read;
+  static std::array<Framework, std::size(kFiles)> frameworks;
+  const auto* const file = std::ranges::find(kFiles, name, [](const auto& row) { return row.first; });
+  if (file == std::end(kFiles)) return nullptr;
+  const auto at = static_cast<std::size_t>(file - std::begin(kFiles));
+  std::call_once(read[at], [&] {
+    auto framework = read_framework(std::string(file->second()),
+                                    fmt::format("sweep/launch/frameworks/{}.yaml", name), find_framework);
+    SHARDSCAPE_CHECK(framework.has_value(), framework.error().to_string());
+    frameworks[at] = *std::move(framework);
+  });
+  return &frameworks[at];
 }
 
 std::vector<std::string> framework_names() {
   std::vector<std::string> names;
-  for (const Framework& framework : frameworks()) names.emplace_back(framework.name);
+  for (const auto& [name, text] : kFiles) names.emplace_back(name);
   return names;
 }
 
 const Framework& nearest_framework(const StackProfile& stack, Phase phase, std::string_view other) {
-  for (const Framework& framework : frameworks())
-    if (framework.phase == phase && framework.name != other && stack.name.starts_with(framework.name))
-      return framework;
+  for (const std::string& name : framework_names())
+    if (name != other && stack.name.starts_with(name) && find_framework(name)->phase == phase)
+      return *find_framework(name);
   if (phase == Phase::training) return *find_framework("megatron-lm");
   const ServingPolicy policy = stack.serving.scheduler;
   const Framework* const own = find_framework(name_of(policy));

@@ -6,7 +6,9 @@
 #include <numeric>
 #include <sstream>
 
+#include "engine/base/shell_words.h"
 #include "engine/spec/plan_axes.h"
+#include "sweep/launch/facts.h"
 #include "sweep/launch/said_items.h"
 #include "sweep/yaml/node.h"
 
@@ -41,22 +43,21 @@ std::string shown_key(const Item& item, Pool pool) {
 
 class Asking {
  public:
-  /// `rows` may be those of several tables.
-  Asking(std::string title, std::vector<const Option*> rows, std::vector<Missing> missing)
-      : title_(std::move(title)), rows_(std::move(rows)), missing_(std::move(missing)) {}
+  /// `tables`: the framework, and what deploys it. What has no option is said in the words of the first.
+  Asking(std::string title, std::vector<const Framework*> tables)
+      : title_(std::move(title)), tables_(std::move(tables)) {}
 
   [[nodiscard]] Answer ask(const Case& of) const {
     Answer answer;
-    const std::vector<Item> items = said_items(of);
+    const Facts facts = facts_of(of);
+    const std::vector<Item> items = said_items(of, facts);
     std::vector<bool> covered(items.size()), lacking(items.size());
-    for (const Option* row : rows_) {
-      const Said said = row->say(of);
-      if (said.kind == Said::Kind::option) answer.written.push_back({row, said.text});
+    const auto ask_row = [&](const Option& row, const Said& said) {
+      if (said.kind == Said::Kind::value) answer.written.push_back({&row, said.text});
       const Item* refused = nullptr;  // an item that has an effect, where one has
-      const auto keys = words_of(row->keys);
       for (std::size_t i = 0; i < items.size(); ++i) {
         const auto covers = [&](const std::string& key) { return covers_key(key, items[i].key); };
-        if (std::ranges::none_of(keys, covers)) continue;
+        if (std::ranges::none_of(row.keys, covers)) continue;
         covered[i] = true;
         if (refused == nullptr || refused->idle) refused = &items[i];
         if (said.kind != Said::Kind::lacks || items[i].idle || lacking[i]) continue;
@@ -65,6 +66,11 @@ class Asking {
       }
       if (said.kind == Said::Kind::refused && refused != nullptr)
         answer.refused.push_back(refusal(*refused, of.pool, said.text));
+    };
+    for (const Framework* const table : tables_) {
+      const Facts all = table->words->complete(facts);
+      for (const Option& row : table->options)
+        if (!row.of_others()) ask_row(row, row.say(all));
     }
     for (std::size_t i = 0; i < items.size(); ++i) {
       const Item& item = items[i];
@@ -88,24 +94,19 @@ class Asking {
     return fmt::format("{}: {} cannot run it: {}", what, title_, why);
   }
   [[nodiscard]] std::string why_not(const Item& item) const {
-    const auto found = std::ranges::find(missing_, item.key, &Missing::key);
-    return found != missing_.end() ? std::string(found->why) : "no option of " + title_ + " is known for it";
+    for (const auto& [key, why] : tables_.front()->missing)
+      if (key == item.key) return why;
+    return "no option of " + title_ + " is known for it";
   }
 
   std::string title_;
-  std::vector<const Option*> rows_;
-  std::vector<Missing> missing_;
+  std::vector<const Framework*> tables_;
 };
 
 /// A word as a shell reads it. Variables are the program's own words.
 std::string shell_word(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
   const bool variable = word == "$NODE_RANK" || word == "$HEAD_ADDR" || word == "$HEAD_ADDR:5000";
-  if (variable || (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos)) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + '\'';
+  return variable || is_plain_word(word) ? word : single_quoted(word);
 }
 
 bool is_list(std::string_view name) { return name.ends_with("[]"); }
@@ -194,23 +195,21 @@ void add_answer(const Answer& answer, Launch& launch) {
     if (std::ranges::find(launch.refused, one) == launch.refused.end()) launch.refused.push_back(one);
 }
 
-std::vector<const Option*> rows_of(const Framework& framework) {
-  std::vector<const Option*> rows;
-  for (const Option& row : framework.options) rows.push_back(&row);
-  return rows;
-}
-
 void add_program(const Framework& framework, const Case& of, const Answer& answer, Launch& launch) {
-  std::string program = framework.program(of);
+  const Facts facts = framework.words->complete(facts_of(of));
+  const std::string program = first_reply(framework.program, facts).text;
   if (framework.phase == Phase::inference && (of.programs() > 1 || of.pool != Pool::whole)) {
     const std::string what = of.pool == Pool::whole     ? ", behind a router"
                              : of.pool == Pool::prefill ? ", which read prompts"
                                                         : ", which decode, behind a router of both";
     launch.command += fmt::format("# {} of these on {} GPUs each{}\n", of.programs(), of.gpus(), what);
   }
-  launch.command += framework.before(of);
+  for (const Reply& line : framework.before)
+    if (const Said said = first_reply({line}, facts); said.kind == Said::Kind::value)
+      launch.command += said.text + '\n';
   const bool has_file = framework.kind != FileKind::none;
   std::vector<Written> written = answer.written;
+  Option takes_file;
   if (has_file) {
     const std::string name = file_name(framework, of.pool);
     const bool toml = framework.kind == FileKind::toml;
@@ -218,30 +217,13 @@ void add_program(const Framework& framework, const Case& of, const Answer& answe
     launch.files.push_back({name, toml                       ? toml_of(written)
                                   : settings.entries.empty() ? ""
                                                              : yaml::emit(settings)});
-    if (framework.name == "trtllm") {
-      static const Option kFile{"", "--extra_llm_api_options", nullptr, ""};
-      written.push_back({&kFile, name});
-    }
+    if (!framework.file_option.empty()) takes_file.name = framework.file_option;
+    if (!framework.file_option.empty()) written.push_back({&takes_file, name});
   }
-  launch.command += command_of(std::move(program), written);
+  launch.command += command_of(program, written);
 }
 
 // ---- Dynamo ----
-
-/// The setting of TensorRT-LLM's file that one of trtllm-serve's options is; empty: it has no part in a deployment.
-std::string_view setting_of(std::string_view option) {
-  constexpr std::pair<std::string_view, std::string_view> kSettings[] = {
-      {"--tp_size", "tensor_parallel_size"},
-      {"--pp_size", "pipeline_parallel_size"},
-      {"--ep_size", "moe_expert_parallel_size"},
-      {"--max_seq_len", "max_seq_len"},
-      {"--max_num_tokens", "max_num_tokens"},
-      {"--max_batch_size", "max_batch_size"},
-      {"--kv_cache_free_gpu_memory_fraction", "kv_cache_config.free_gpu_memory_fraction"}};
-  const auto* const found =
-      std::ranges::find(kSettings, option, &std::pair<std::string_view, std::string_view>::first);
-  return found == std::end(kSettings) ? std::string_view() : found->second;
-}
 
 /// The arguments of a worker; those that TensorRT-LLM reads from a file go into it.
 std::vector<std::string> worker_arguments(const Framework& engine, const Case& of,
@@ -250,8 +232,7 @@ std::vector<std::string> worker_arguments(const Framework& engine, const Case& o
   if (engine.name == "trtllm") {
     yaml::Node settings = yaml_of(written);
     for (const Written& option : written)
-      if (const std::string_view path = setting_of(option.row->name); !path.empty())
-        set_path(settings, path, node_of(option));
+      if (!option.row->setting.empty()) set_path(settings, option.row->setting, node_of(option));
     const std::string name = file_name(engine, of.pool);
     launch.files.push_back({name, yaml::emit(settings)});
     arguments = {"--model-path", of.model, "--extra-engine-args", "/config/" + name};
@@ -260,9 +241,8 @@ std::vector<std::string> worker_arguments(const Framework& engine, const Case& o
     return arguments;
   }
   std::vector<Written> own = written;
-  // A deployment places processes itself, and vLLM's workers there join pools unasked.
-  std::erase_if(own, [](const Written& option) {
-    return option.row->keys.empty() || option.row->name == "--kv-transfer-config" || !on_command_line(option);
+  std::erase_if(own, [](const Written& option) {  // a deployment places processes itself
+    return option.row->keys.empty() || !option.row->deployed || !on_command_line(option);
   });
   for (const auto& line : option_words(own)) {
     const bool positional = !line.front().starts_with("--");
@@ -300,9 +280,7 @@ yaml::Node worker(const Framework& engine, const Case& of, std::vector<std::stri
 Launch deployment(const Framework& dynamo, const LaunchWish& wish, const std::vector<Case>& cases) {
   Launch launch;
   const Framework& engine = nearest_framework(wish.setting.system.stack, Phase::inference, dynamo.name);
-  std::vector<const Option*> rows = rows_of(engine);
-  std::ranges::copy(rows_of(dynamo), std::back_inserter(rows));
-  const Asking asking(fmt::format("{} with {}", dynamo.title, engine.title), rows, engine.missing);
+  const Asking asking(fmt::format("{} with {}", dynamo.title, engine.title), {&engine, &dynamo});
   yaml::Node services = yaml::Node::map();
   for (const Case& of : cases) {
     const Answer answer = asking.ask(of);
@@ -313,7 +291,7 @@ Launch deployment(const Framework& dynamo, const LaunchWish& wish, const std::ve
       const bool own =
           std::ranges::any_of(dynamo.options, [&](const Option& row) { return &row == option.row; });
       if (!own) of_engine.push_back(option);
-      if (option.row->keys == "stack.serving.routing") router = option.value;
+      if (own && option.row->keys == std::vector<std::string>{"stack.serving.routing"}) router = option.value;
     }
     if (services.entries.empty()) {
       yaml::Node front = yaml::Node::map();
@@ -338,7 +316,7 @@ Launch deployment(const Framework& dynamo, const LaunchWish& wish, const std::ve
   launch.command = "# give each extraPodSpec.mainContainer the image of your version of Dynamo\n";
   if (launch.files.size() > 1)
     launch.command += "# mount the other files as /config in the workers, from a ConfigMap\n";
-  launch.command += dynamo.program(cases.front()) + '\n';
+  launch.command += first_reply(dynamo.program, dynamo.words->complete(facts_of(cases.front()))).text + '\n';
   return launch;
 }
 
@@ -357,7 +335,7 @@ Launch write_launch(const Framework& framework, const LaunchWish& wish) {
   }
   if (framework.name == "dynamo") return deployment(framework, wish, cases);
   Launch launch;
-  const Asking asking(std::string(framework.title), rows_of(framework), framework.missing);
+  const Asking asking(framework.title, {&framework});
   for (const Case& of : cases) {
     const Answer answer = asking.ask(of);
     add_answer(answer, launch);

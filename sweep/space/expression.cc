@@ -177,12 +177,15 @@ class ExpressionParser {
     result_.text_ = std::string(text);
   }
 
-  tl::expected<Expression, ExpressionError> parse() {
+  /// `condition`: the whole must be a truth value.
+  tl::expected<Expression, ExpressionError> parse(bool condition) {
     if (auto started = advance(); !started) return Failure(started.error());
     if (token_.kind == TokenKind::end) return fail(0, "empty expression; write a condition such as 'a <= 8'");
     auto whole = disjunction();
     if (!whole) return Failure(whole.error());
-    if (auto truth = require_truth(*whole); !truth) return Failure(truth.error());
+    const bool resolved = whole->type != Type::word;
+    if (auto due = condition || !resolved ? require_truth(*whole) : Done(); !due) return Failure(due.error());
+    result_.truth_ = whole->type == Type::truth;
     if (token_.kind != TokenKind::end) {
       return fail(token_.offset, "unexpected " + describe(token_) + "; an operator or the end is due here");
     }
@@ -503,7 +506,12 @@ class ExpressionParser {
 
 tl::expected<Expression, ExpressionError> Expression::parse(std::string_view text,
                                                             std::span<const ExpressionName> names) {
-  return ExpressionParser(text, names).parse();
+  return ExpressionParser(text, names).parse(true);
+}
+
+tl::expected<Expression, ExpressionError> Expression::parse_value(std::string_view text,
+                                                                  std::span<const ExpressionName> names) {
+  return ExpressionParser(text, names).parse(false);
 }
 
 double Expression::apply(Op op, double left, double right) {
@@ -543,7 +551,7 @@ double Expression::apply(Op op, double left, double right) {
   SHARDSCAPE_CHECK(false, "not a binary operator", static_cast<int>(op));
 }
 
-bool Expression::holds(std::span<const double> values) const {
+double Expression::value(std::span<const double> values) const {
   std::array<double, kMaxStack> stack;  // the parser has made sure that the depth suffices
   std::size_t top = 0;
   for (const Instruction& step : program_) {
@@ -565,7 +573,7 @@ bool Expression::holds(std::span<const double> values) const {
         stack[top - 1] = apply(step.op, stack[top - 1], stack[top]);
     }
   }
-  return stack[0] != 0;
+  return stack[0];
 }
 
 }  // namespace shardscape::sweep

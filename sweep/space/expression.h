@@ -4,7 +4,7 @@
 // name | 'quoted text' | true | false | ( ). Comparisons do not chain. A name is a number, a truth value (0
 // or 1, usable as a number, too) or a choice; a choice compares by == and != with one of its value names,
 // bare or quoted ("recompute == full", "rank_order == 'tp-cp-dp-pp'"). The whole expression must be a truth
-// value.
+// value, but for one that is parsed as a value.
 //
 // A number may have a unit behind it: of time (ns us ms s min h), data (B kB MB GB TB KiB MiB GiB TiB), data per time
 // (GB/s), frequency (GHz), 1/time (/s /min), or %. It is taken in SI units; where both sides of a comparison have one
@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,9 +47,20 @@ class Expression {
   /// Parses a text. The table of names is needed only while parsing.
   static tl::expected<Expression, ExpressionError> parse(std::string_view text,
                                                          std::span<const ExpressionName> names);
+  /// The same of any value: also a number, or a name of a choice alone.
+  static tl::expected<Expression, ExpressionError> parse_value(std::string_view text,
+                                                               std::span<const ExpressionName> names);
 
   /// Whether the expression holds, where `values[i]` is the value of `names[i]` in parse().
-  [[nodiscard]] bool holds(std::span<const double> values) const;
+  [[nodiscard]] bool holds(std::span<const double> values) const { return value(values) != 0; }
+  /// The number, the code of a choice, 0 or 1.
+  [[nodiscard]] double value(std::span<const double> values) const;
+  [[nodiscard]] bool is_truth() const { return truth_; }
+  /// The index of the name that is all of the expression.
+  [[nodiscard]] std::optional<std::size_t> lone_name() const {
+    const bool lone = program_.size() == 1 && program_.front().op == Op::push_name;
+    return lone ? std::optional<std::size_t>(program_.front().name) : std::nullopt;
+  }
   [[nodiscard]] const std::string& text() const { return text_; }
   /// Indices of the names that the expression uses, ascending, each once.
   [[nodiscard]] const std::vector<std::size_t>& references() const { return references_; }
@@ -84,6 +96,7 @@ class Expression {
   std::string text_;
   std::vector<Instruction> program_;  ///< in postfix order
   std::vector<std::size_t> references_;
+  bool truth_ = true;
 };
 
 }  // namespace shardscape::sweep

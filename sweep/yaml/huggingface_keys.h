@@ -1,15 +1,16 @@
-// The meaning of config keys other than those that shape the computation.
+// The meaning of config keys other than those that shape the computation, as huggingface_keys.txt has them.
 #pragma once
 
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace shardscape::yaml {
 
 /// Keys without effect on time and memory, with the reason.
 struct IdleKeys {
   std::string_view reason;
-  std::span<const std::string_view> keys;
+  std::vector<std::string_view> keys;
 };
 std::span<const IdleKeys> idle_keys();
 bool is_idle_key(std::string_view key);

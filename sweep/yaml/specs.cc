@@ -66,5 +66,6 @@ Node write(const Cluster& cluster) {
 
 std::vector<Leaf> device_leaves(const std::string& prefix) { return leaves<DevicePreset>(prefix); }
 std::vector<Leaf> stack_leaves(const std::string& prefix) { return leaves<StackPreset>(prefix); }
+std::vector<Leaf> model_leaves(const std::string& prefix) { return leaves<ModelSpec>(prefix); }
 
 }  // namespace shardscape::yaml

@@ -37,8 +37,9 @@ Node write(const StackPreset& stack);
 Node write(const FabricSpec& fabric);
 Node write(const Cluster& cluster);
 
-/// All paths of a device or a stack, each after "PREFIX.".
+/// All paths of a device, a stack or a model (with experts and latent attention), each after "PREFIX.".
 std::vector<Leaf> device_leaves(const std::string& prefix);
 std::vector<Leaf> stack_leaves(const std::string& prefix);
+std::vector<Leaf> model_leaves(const std::string& prefix);
 
 }  // namespace shardscape::yaml

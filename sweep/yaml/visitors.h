@@ -419,6 +419,11 @@ class Lister {
   void optional_group(const char* key, F&& describe_group) {
     group(key, describe_group);
   }
+  template <class T, class F>
+  void maybe_group(const char* key, const std::optional<T>&, F&& describe_group) {
+    T value;
+    group(key, [&](Lister& inner) { describe_group(inner, value); });
+  }
   void comment(const char*) {}
   void unused(const char*, const std::string&) {}
 

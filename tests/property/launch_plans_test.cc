@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <regex>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -29,11 +29,10 @@ namespace fs = std::filesystem;
 
 const std::uint64_t kPoints = test::seeds(16);
 
-std::vector<std::string> words_of(std::string_view text) {
-  std::istringstream in{std::string(text)};
-  std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
+std::vector<std::reference_wrapper<const Framework>> frameworks() {
+  std::vector<std::reference_wrapper<const Framework>> all;
+  for (const std::string& name : framework_names()) all.emplace_back(*find_framework(name));
+  return all;
 }
 
 /// Calls visit(study, setting, plan) for random points of every study that come as far as its memory.
@@ -110,12 +109,12 @@ TEST(LaunchPlans, EveryRowSaysSomethingThatThereIs) {
   for (const std::string& key : leaves(yaml::write(model), "")) known.insert("model." + key);
   for (const Framework& framework : frameworks()) {
     for (const Option& row : framework.options) {
-      for (const std::string& key : words_of(row.keys))
+      for (const std::string& key : row.keys)
         EXPECT_TRUE(known.contains(key)) << framework.name << ": " << row.name << ": " << key;
       EXPECT_TRUE(row.source.starts_with("https://")) << framework.name << ": " << row.name;
     }
-    for (const Missing& row : framework.missing)
-      EXPECT_TRUE(known.contains(std::string(row.key))) << framework.name << ": " << row.key;
+    for (const auto& [key, why] : framework.missing)
+      EXPECT_TRUE(known.contains(key)) << framework.name << ": " << key;
   }
 }
 

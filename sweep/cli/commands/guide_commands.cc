@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <iostream>
 #include <sstream>
 
 #include "engine/base/safe_text.h"
+#include "engine/base/shell_words.h"
 #include "engine/base/suggest.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/terminal/usage.h"
@@ -94,11 +96,7 @@ std::vector<std::string> words_of(const CLI::Option& option, const yaml::Catalog
 
 /// The words that a shell takes as they are: names of files in folders of presets may be anything.
 std::string joined_words(std::vector<std::string> words) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
-  std::erase_if(words, [&](const std::string& word) {
-    return word.empty() || word.find_first_not_of(kPlain) != std::string::npos;
-  });
+  std::erase_if(words, std::not_fn(is_plain_word));
   return fmt::format("{}", fmt::join(words, " "));
 }
 
@@ -153,13 +151,6 @@ _shardscape() {{
 complete -o filenames -F _shardscape shardscape
 )",
                      names, options, values);
-}
-
-/// In single quotes, as all three shells and roff read it.
-std::string single_quoted(std::string text) {
-  for (std::size_t at = 0; (at = text.find('\'', at)) != std::string::npos; at += 4)
-    text.replace(at, 1, "'\\''");
-  return "'" + text + "'";
 }
 
 std::string zsh_script(const CLI::App& app, const yaml::Catalog& catalog) {

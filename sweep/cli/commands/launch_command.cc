@@ -1,5 +1,6 @@
 // shardscape launch: the command line or file with which a framework runs a plan, and what that does not say.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -49,7 +50,8 @@ int print_options(const LaunchArguments& arguments) {
   const launch::Framework& of = *launch::find_framework(arguments.framework);
   for (const launch::Option& row : of.options) {
     if (row.name.empty()) continue;
-    rows.add({cell::words(row.name), cell::words(row.keys), cell::words(row.since), cell::words(row.source)});
+    rows.add({cell::words(row.name), cell::words(fmt::format("{}", fmt::join(row.keys, " "))),
+              cell::words(row.since), cell::words(row.source)});
   }
   if (arguments.json) {
     std::cout << json_text(Json{{"for", of.name}, {"version", of.version}, {"options", rows.json()}}, 2)
