@@ -1,7 +1,7 @@
 #include "sweep/network_case/json_document.h"
 
 #include <algorithm>
-#include <set>
+#include <utility>
 #include <vector>
 
 namespace shardscape::network_case {
@@ -10,20 +10,76 @@ namespace {
 
 using nlohmann::json;
 
-/// The parser's error, as the library words it but without its prefix and position.
-std::string failure_of(const json::exception& error) {
-  std::string text = error.what();
-  if (text.starts_with("[json.exception")) text = text.substr(text.find("] ") + 2);
-  if (text.starts_with("parse error at ")) {
-    const std::size_t colon = text.find(": ");
-    if (colon != std::string::npos) text = text.substr(colon + 2);
+/// Builds the document from the inside out, from the values that the parser reports.
+class DocumentBuilder : public nlohmann::json_sax<json> {
+ public:
+  bool null() override { return put(nullptr); }
+  bool boolean(bool value) override { return put(value); }
+  bool number_integer(number_integer_t value) override { return put(value); }
+  bool number_unsigned(number_unsigned_t value) override { return put(value); }
+  bool number_float(number_float_t value, const string_t& /*text*/) override { return put(value); }
+  bool string(string_t& value) override { return put(std::move(value)); }
+  bool binary(binary_t& /*value*/) override { return false; }  // never called: text holds no binary values
+  bool start_object(std::size_t /*size*/) override { return start(json::object()); }
+  bool start_array(std::size_t /*size*/) override { return start(json::array()); }
+  bool end_object() override { return end(); }
+  bool end_array() override { return end(); }
+  bool key(string_t& name) override {
+    if (open_.back().value.contains(name)) {
+      failure_ = "the object has the key '" + name + "' twice";
+      return false;
+    }
+    open_.back().key = std::move(name);
+    return true;
   }
-  return text;
-}
+  bool parse_error(std::size_t /*position*/, const std::string& /*last_token*/,
+                   const nlohmann::detail::exception& error) override {
+    failure_ = error.what();
+    return false;
+  }
 
-/// A key that an object has twice.
-struct Duplicate {
-  std::string key;
+  /// The parser's error, as the library words it but without its prefix and position.
+  [[nodiscard]] std::string failure() const {
+    std::string text = failure_;
+    if (text.starts_with("[json.exception")) text = text.substr(text.find("] ") + 2);
+    if (text.starts_with("parse error at ")) {
+      const std::size_t colon = text.find(": ");
+      if (colon != std::string::npos) text = text.substr(colon + 2);
+    }
+    return text;
+  }
+  [[nodiscard]] json take() { return std::move(root_); }
+
+ private:
+  struct Open {
+    json value;
+    std::string key;  ///< key of the value that is read next, where this is an object
+  };
+
+  bool start(json value) {
+    open_.push_back({std::move(value), {}});
+    return true;
+  }
+  bool end() {
+    json value = std::move(open_.back().value);
+    open_.pop_back();
+    return put(std::move(value));
+  }
+  template <class T>
+  bool put(T&& value) {
+    if (open_.empty()) {
+      root_ = std::forward<T>(value);
+    } else if (open_.back().value.is_array()) {
+      open_.back().value.push_back(std::forward<T>(value));
+    } else {
+      open_.back().value[open_.back().key] = std::forward<T>(value);
+    }
+    return true;
+  }
+
+  json root_;
+  std::vector<Open> open_;
+  std::string failure_;
 };
 
 /// Iterates over the text and counts bytes: the parser does not say where it met a duplicate key.
@@ -58,26 +114,12 @@ class CountingIterator {
 }  // namespace
 
 tl::expected<json, SyntaxError> parse_json(std::string_view text) {
+  DocumentBuilder builder;
   std::size_t read = 0;
   const CountingIterator begin(text.data(), &read), end(text.data() + text.size(), &read);
-  std::vector<std::set<std::string>> keys;  // of the objects that are open
-  const auto note = [&](int /*depth*/, json::parse_event_t event, const json& parsed) {
-    if (event == json::parse_event_t::object_start) keys.emplace_back();
-    if (event == json::parse_event_t::object_end) keys.pop_back();
-    if (event == json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
-      throw Duplicate{parsed.get<std::string>()};
-    return true;
-  };
-  std::string failure;
-  try {
-    return json::parse(begin, end, note);
-  } catch (const Duplicate& found) {
-    failure = "the object has the key '" + found.key + "' twice";
-  } catch (const json::exception& error) {
-    failure = failure_of(error);
-  }
+  if (json::sax_parse(begin, end, &builder)) return builder.take();
   const TextPlace place = place_of(text, std::max<std::size_t>(1, std::min(text.size(), read)) - 1);
-  return tl::unexpected(SyntaxError{place, failure});
+  return tl::unexpected(SyntaxError{place, builder.failure()});
 }
 
 }  // namespace shardscape::network_case
