@@ -310,6 +310,22 @@ TEST(DocumentNumbers, CountToTheLastDigit) {
   EXPECT_NE(lasting("22.05 s"), lasting("22.05 ms"));
 }
 
+// The README's figures of MLPerf Training are those of the table of all errors, which a command writes.
+TEST(DocumentNumbers, OfMlperfAreThoseOfTheTable) {
+  const auto text_of = [](const char* document) {
+    return std::regex_replace(read_file(fs::path(test::source_dir()) / document), std::regex(R"(\s+)"), " ");
+  };
+  const std::string table = text_of("tests/validation/README.md"), readme = text_of("README.md");
+  const std::regex row(
+      R"(\| the same, all \| (\d+) \| step time \| mean ([0-9.]+) %, median ([0-9.]+) %, max ([0-9.]+) %)");
+  std::smatch figures;
+  ASSERT_TRUE(std::regex_search(table, figures, row));
+  EXPECT_NE(readme.find("On " + figures.str(1) + " results of MLPerf Training"), std::string::npos);
+  EXPECT_NE(readme.find(figures.str(2) + " % off in the mean, " + figures.str(3) + " % in the median, " +
+                        figures.str(4) + " % at worst"),
+            std::string::npos);
+}
+
 Lines documents_with_commands() {
   Lines with;
   for (const std::string& document : documents()) {
