@@ -167,6 +167,7 @@ TEST_F(PageBrowserTest, ConditionsTakeLabelsAndRefuseUnitsOfAnotherKind) {
       {"step time + 1 s < 2 MB", "'step time + 1 s' does not compare with '2 MB'"},
       {"steptime < 3", "unknown name 'steptime'; did you mean 'step_time_s'? Names: step_time_s, "},
       {"recompte == full", "unknown name 'recompte'; did you mean 'recompute'?"},
+      {std::string(100'000, '('), "the condition is too long"},
       {"qqqqqq < 3", "unknown name 'qqqqqq' Names: "}};
   for (const auto& [said, message] : refused) {
     const json here = kept(said);

@@ -176,6 +176,42 @@ TEST_F(ReportTest, InferenceAndHardwareAxes) {
   }
 }
 
+TEST_F(ReportTest, TheAnswerIsExecutedAndCommandsNameTheStudyAsItWasSwept) {
+  fs::create_directories(work() / "it's here");
+  write("it's here/study.yaml", kSmallStudy);
+  ASSERT_EQ(
+      run({"sweep", "-o", "out.h5", "--set", "workload.global_batch=64", "workload.sequence_length=2048",
+           "it's here/study.yaml", "--set=objectives=[mfu]", "--progress", "none"})
+          .code,
+      0);
+  const json data = data_of(page("out.h5", {"--confirm", "12"}));
+  EXPECT_EQ(data.at("commands").at("study"),
+            "'it'\\''s here/study.yaml' --set workload.global_batch=64 --set workload.sequence_length=2048 "
+            "'--set=objectives=[mfu]'");
+  const json& answer = data.at("answer");
+  const std::string table = run({"top", "out.h5", "-n", "12", "--confirm", "12"}).out;
+  const std::size_t line = table.find('\n', table.find("\npoint") + 1);
+  EXPECT_EQ(answer.at("point"), std::stoi(table.substr(line))) << table;
+  EXPECT_TRUE(answer.at("confirmed").get<std::string>().starts_with("12 rows executed: the order")) << answer;
+  EXPECT_EQ(answer.at("framework"), "megatron-lm");
+  EXPECT_EQ(answer.at("refused"), "");
+  std::map<std::string, json> columns;
+  for (const json& column : data.at("columns")) columns[column.at("name")] = column;
+  const json rows =
+      json::parse(run({"top", "out.h5", "-n", "12", "--confirm", "12", "--format", "json"}).out);
+  const json &ids = columns.at("point_id").at("values"),
+             &executed = columns.at("executed_step_time_s").at("values");
+  std::size_t found = 0;
+  for (const json& row : rows) {
+    const auto place = std::ranges::find(ids, row.at("point_id")) - ids.begin();
+    if (row.at("executed_step_time_s").is_null()) continue;
+    EXPECT_NEAR(executed.at(static_cast<std::size_t>(place)).get<double>(),
+                row.at("executed_step_time_s").get<double>(), 1e-5);
+    ++found;
+  }
+  EXPECT_EQ(found, 12U);
+}
+
 TEST_F(ReportTest, SettingsHaveTheirOptions) {
   // 2 x 1 settings of hardware and 2 loads x 2 formats; tp in {1, 2, 4, 8} and dp fills: 4 plans in each.
   std::string study = kInferenceStudy;

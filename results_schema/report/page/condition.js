@@ -56,6 +56,7 @@ function tokensOf(text) {
     }
     else if (word) tokens.push({kind: "word", text: word});
     else tokens.push({kind: "symbol", text: symbol});
+    if (tokens.length > 500) throw new ConditionError("the condition is too long");
   }
   tokens.push({kind: "end", text: "the end"});
   return tokens;

@@ -16,12 +16,8 @@ const PAGE_TERMS = [
 
 /** What the short headings of columns stand for, where the column's own words do not say it. */
 const SPELT_OUT = {
-  mfu: "model FLOPs utilisation", ttft_s: "time to first token", itl_s: "inter-token latency", e2e_s: "end to end", zero_stage: "ZeRO",
-  tensor_parallel: "tensor parallel", pipeline_parallel: "pipeline parallel", data_parallel: "data parallel", context_parallel: "context parallel",
-  sequence_parallel: "sequence parallel", microbatch_size: "microbatch size", virtual_stages: "virtual pipeline stages",
-  tp_comm_s: "tensor-parallel communication", pp_comm_s: "pipeline communication", dp_comm_s: "data-parallel communication",
-  cp_comm_s: "context-parallel communication", ep_comm_s: "communication of experts",
-  expert_parallel: "expert parallel", expert_tensor_parallel: "expert tensor parallel",
+  mfu: "model FLOPs utilisation", e2e_s: "end to end", sequence_parallel: "sequence parallel", microbatch_size: "microbatch size",
+  virtual_stages: "virtual pipeline stages", ep_comm_s: "communication of experts",
 };
 
 /**
