@@ -98,6 +98,10 @@ struct OperatorRow {
   Seconds time;           ///< seconds of one execution
   std::string bound;      ///< resource that limits it: compute, sram, l2, hbm, launch or link
   std::string algorithm;  ///< algorithm of a collective: ring, dimension_wise, ...; empty for others
+  /// `batch` products of m x k by k x n; zeros for all else.
+  struct Product {
+    double batch = 0, m = 0, n = 0, k = 0;
+  } product = {};
 };
 
 }  // namespace shardscape

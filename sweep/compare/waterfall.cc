@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "engine/network/groups/rank_group.h"
@@ -24,18 +23,12 @@ double work_per_gpu(const Side& of) {
   return tokens * of.setting.model.active_parameters() / static_cast<double>(of.setting.system.fabric.size());
 }
 
-/// Multiplications of the products of matrices on the critical rank, forward and backward. Their rows have the shape
-/// "M x N x K", of experts "E of M x N x K".
+/// Multiplications of the products of matrices on the critical rank, forward and backward.
 double products(const Side& of) {
   double sum = 0;
   for (const OperatorRow& row : of.details.operators) {
-    double m = 0, n = 0, k = 0, experts = 1;
-    int end = 0;
-    const char* const text = row.shape.c_str();
-    const bool plain = std::sscanf(text, "%lf x %lf x %lf%n", &m, &n, &k, &end) == 3;
-    const bool dealt =
-        !plain && std::sscanf(text, "%lf of %lf x %lf x %lf%n", &experts, &m, &n, &k, &end) == 4;
-    if ((plain || dealt) && row.phase != "recompute") sum += row.count * experts * m * n * k;
+    const auto& [batch, m, n, k] = row.product;
+    if (row.phase != "recompute") sum += row.count * batch * m * n * k;
   }
   return sum;
 }

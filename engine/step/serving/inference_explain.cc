@@ -73,7 +73,7 @@ void merge(std::vector<OperatorRow>& from, std::vector<OperatorRow>& rows, std::
     }
     OperatorRow& sum = rows[i];
     const Seconds before = sum.count * sum.time, more = row.count * row.time;
-    if (more > before) sum.shape = row.shape, sum.bound = row.bound;
+    if (more > before) sum.shape = row.shape, sum.product = row.product, sum.bound = row.bound;
     sum.count += row.count;
     sum.time = (before + more) / sum.count;
   }

@@ -72,7 +72,8 @@ void RowWriter::add(const std::vector<Node>& nodes, const std::string& phase, do
       add_gradients(op, phase, count, sum);
     } else {
       add_row(op.name, shape_text(op, node.part), phase, count,
-              cost_of(price(op, prices_.setting), node.part));
+              cost_of(price(op, prices_.setting), node.part),
+              op.kind == OperatorKind::gemm ? &op.gemm : nullptr);
     }
   }
   if (sum.gradients > 0) {
@@ -81,15 +82,21 @@ void RowWriter::add(const std::vector<Node>& nodes, const std::string& phase, do
 }
 
 void RowWriter::add_row(std::string_view name, const std::string& shape, const std::string& phase,
-                        double count, const compute::OperatorCost& cost) {
+                        double count, const compute::OperatorCost& cost, const compute::GemmShape* product) {
   rows_.push_back({phase, std::string(name), shape, count, cost.time, std::string(name_of(cost.bound)), ""});
+  if (product == nullptr) return;
+  const auto number = [](std::int64_t of) { return static_cast<double>(of); };
+  rows_.back().product = {number(std::max<std::int64_t>(1, product->batch)), number(product->m),
+                          number(product->n), number(product->k)};
 }
 
 void RowWriter::add_gradients(const Operator& op, const std::string& phase, double count, Accumulation& sum) {
   const ProductGradients gradients = price_gradients(op, prices_.setting);
   const std::string name(op.name);
-  add_row(name + "_dgrad", product(gradients.input_shape), phase, count, gradients.input);
-  add_row(name + "_wgrad", product(gradients.weight_shape), phase, count, gradients.weight.product);
+  add_row(name + "_dgrad", product(gradients.input_shape), phase, count, gradients.input,
+          &gradients.input_shape);
+  add_row(name + "_wgrad", product(gradients.weight_shape), phase, count, gradients.weight.product,
+          &gradients.weight_shape);
   const compute::OperatorCost& more = gradients.weight.accumulation;
   if (more.time > sum.longest) sum.cost.bound = more.bound;
   sum.longest = std::max(sum.longest, more.time);

@@ -32,7 +32,7 @@ class RowWriter {
     Seconds longest;  ///< time of one product
   };
   void add_row(std::string_view name, const std::string& shape, const std::string& phase, double count,
-               const compute::OperatorCost& cost);
+               const compute::OperatorCost& cost, const compute::GemmShape* product = nullptr);
   void add_gradients(const model::Operator& op, const std::string& phase, double count, Accumulation& sum);
   void add_call(const Node& node, const std::string& phase, double count);
 
