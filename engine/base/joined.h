@@ -23,7 +23,7 @@ std::string joined(const List& list, std::string_view between = ", ", Item item 
   bool first = true;
   for (const auto& element : list) {
     if (!first) text += left == 1 ? last.value_or(between) : between;
-    fmt::format_to(std::back_inserter(text), "{}", std::invoke(item, element));
+    text += fmt::format("{}", std::invoke(item, element));  // format_to is compiled anew in every file
     first = false;
     --left;
   }

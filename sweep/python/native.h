@@ -18,18 +18,13 @@
 
 #include "engine/simulate.h"
 #include "sweep/cli/command.h"
+#include "sweep/python/check_failed.h"
 #include "sweep/runner/sweep_job.h"
 #include "sweep/study/choose_point.h"
 
 namespace shardscape::python {
 
 namespace py = pybind11;
-
-/// What a failed check of the engine throws, in place of ending the interpreter. Not a std::exception, so that no
-/// handler of failures takes it for one.
-struct CheckFailed {
-  std::string what;
-};
 
 /// Forbids Python to make objects of a class that hold nothing, as its `__new__` would: their methods would read what is
 /// not there.
