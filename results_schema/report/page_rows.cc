@@ -122,7 +122,8 @@ class PageReader {
         ranking_(place_of(reader, question.ranking).value()),
         sample_(question.max_points),
         edges_(kEdges),
-        kept_(reader, question) {
+        kept_(reader, question),
+        wanted_(question.rows) {
     for (std::size_t c = 0; reader.stands_for_study() && c < columns_.size(); ++c) {
       if (is_axis(columns_[c])) axes_.push_back(c);
     }
@@ -212,7 +213,9 @@ class PageReader {
 
   /// Chooses the rows to show. Values of drawn rows are known already; the others are read one by one.
   void choose() {
-    const std::vector<std::size_t> chosen = sample_.rows(kept_.rows());
+    std::vector<std::size_t> kept = kept_.rows();
+    kept.insert(kept.end(), wanted_.begin(), wanted_.end());
+    const std::vector<std::size_t> chosen = sample_.rows(kept);
     std::vector<std::uint64_t> others;
     std::ranges::set_difference(chosen, drawn_, std::back_inserter(others));
     result_.values.resize(columns_.size());
@@ -251,6 +254,7 @@ class PageReader {
   SampledRows sample_;
   Smallest<std::uint64_t, double> edges_;
   KeptRows kept_;
+  std::vector<std::size_t> wanted_;
   std::vector<std::size_t> drawn_;
   std::vector<std::vector<double>> drawn_values_;  ///< values of the drawn rows, by column
   // Data of the range at hand.

@@ -33,7 +33,8 @@ struct PageQuestion {
   std::pair<std::string, std::string> shown;  ///< columns of the scatter, whose front is kept
   /// A column for which the front of each of its values is kept, too.
   std::string load;
-  std::size_t max_points = 0;  ///< most rows shown, see SampledRows
+  std::size_t max_points = 0;          ///< most rows shown, see SampledRows
+  std::vector<std::size_t> rows = {};  ///< feasible rows of the file that are shown in any case
 };
 
 PageRows read_page_rows(const results::ResultReader& reader, const PageQuestion& question);

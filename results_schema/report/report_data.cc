@@ -231,7 +231,8 @@ std::pair<std::string, std::string> default_axes(const ResultReader& reader) {
 std::string report_json(const ResultReader& reader, const ReportInput& input) {
   const ColumnInfo& ranking = ranking_column(reader);
   const auto [x, y] = default_axes(reader);
-  const PageRows rows = read_page_rows(reader, {ranking.name, {x, y}, kLoadColumn, input.max_points});
+  const PageRows rows =
+      read_page_rows(reader, {ranking.name, {x, y}, kLoadColumn, input.max_points, input.answer.rows});
   Json facts = Json::array();
   for (const auto& [label, text] : input.facts) facts.push_back({label, text});
   const Json document = {{"title", reader.attribute("title")},

@@ -65,6 +65,7 @@ struct NearMiss {
 /// The plan that answers the study's question, and what is known of it beyond the file's columns.
 struct Answer {
   std::optional<std::uint64_t> point;  ///< nothing: the first by rank
+  std::vector<std::size_t> rows = {};  ///< of the file: that plan's and those with times below
   /// The time that was executed, message by message, of some of the best rows, by point; no column where nothing was.
   std::optional<results::ColumnInfo> executed;
   std::map<std::uint64_t, double> times = {};

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <ctime>
 #include <iostream>
+#include <utility>
 
 #include "engine/base/safe_text.h"
 #include "engine/base/shell_words.h"
@@ -370,7 +371,10 @@ results::RunInfo run_info(const CommonOptions& common, int threads) {
   run.git_commit = SHARDSCAPE_GIT_COMMIT;
   run.compiler = SHARDSCAPE_COMPILER;
   run.hostname = host_name();
-  run.command_line = shell_line(common.command_line);
+  std::vector<std::string> words = common.command_line;
+  if (common.given != nullptr)
+    for (const std::string& change : common.given->overrides) words.insert(words.end(), {"--set", change});
+  run.command_line = shell_line(words);
   run.threads = threads;
   return run;
 }

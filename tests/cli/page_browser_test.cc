@@ -1,5 +1,6 @@
 // Does the page of results begin with its answer, understand its readers, and can everyone read it, in a real browser?
 // Skipped where there is none.
+#include <algorithm>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -98,6 +98,8 @@ def changed_copy(checkout: Path, work: Path) -> tuple[Path, str]:
     for needed in (RESOURCE, BUILD[1]):
         if not (checkout / needed).is_file():
             raise Refused(f"{checkout} is no checkout of ASTRA-sim 2: it has no {needed}")
+    if work.resolve().is_relative_to(checkout.resolve()):
+        raise Refused(f"{work} lies in the checkout, of which it takes a copy")
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=checkout, text=True, capture_output=True, check=False)
     copy = work / "astra-sim"
     shutil.copytree(checkout, copy, symlinks=True, ignore=shutil.ignore_patterns(".git"))

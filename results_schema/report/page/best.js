@@ -32,6 +32,6 @@ function drawAnswer() {
   byId("answer-figures").replaceChildren(...pairsOf(answerFigures()));
   byId("answer-rests").textContent = answerRests();
   byId("answer-command").replaceChildren(
-      element("p", {className: "note"}, `What runs it, printed by${setting ? `, the study set to ${setting}` : ""}`),
+      element("p", {className: "note"}, `${DATA.answer.refused ? "Look closer with" : "What runs it, printed by"}${setting ? `, the study set to ${setting}` : ""}`),
       commandBox((DATA.answer.refused ? simulateCommand : launchCommand)(id, pointOption(ANSWER))));
 }

@@ -32,6 +32,9 @@ function pointOption(row) {
       .map((column) => `${SHORT[column.name]}=${column.names ? column.names[column.at(row)] : column.at(row)}`).join(",");
 }
 
+/** A word for the shell: in quotes where it holds what a shell would read otherwise. */
+const shellWord = (text) => (/^[\w=,.+:@%/-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+
 /**
  * A whole command, over several lines.
  * @param {string} name  of the command, with its options
@@ -41,7 +44,7 @@ function pointOption(row) {
  */
 function pointCommand(name, pointId, point) {
   const [command, ...options] = name.split(" ");
-  return [`shardscape ${command} ${DATA.commands.study}`, ...options, ...settingOptions(pointId), `--point ${point}`].join(" \\\n  ");
+  return [`shardscape ${command} ${DATA.commands.study}`, ...options, ...settingOptions(pointId), `--point ${shellWord(point)}`].join(" \\\n  ");
 }
 const simulateCommand = (pointId, point) => pointCommand("simulate --explain", pointId, point);
 /** The command that prints what a framework runs the plan by, the one that the study's stack is nearest to. */

@@ -21,7 +21,7 @@ function setUpFrame() {
   for (const box of document.querySelectorAll(".scroll:not([role])")) {
     box.tabIndex = 0;
     box.setAttribute("role", "group");
-    box.setAttribute("aria-labelledby", box.closest("section").getAttribute("aria-labelledby"));
+    if (!box.hasAttribute("aria-label")) box.setAttribute("aria-labelledby", box.closest("section").getAttribute("aria-labelledby"));
   }
   const sections = [...document.querySelectorAll("main > section:not([hidden])")];
   byId("contents").hidden = sections.length < 3;

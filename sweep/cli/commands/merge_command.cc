@@ -41,7 +41,9 @@ int run_merge(const MergeArguments& arguments, const CommonOptions& common) {
   results::remove_leftovers(arguments.output);
   const std::vector<results::SweepPart> parts = results::open_parts(arguments.files);
   if (auto problems = results::merge_problems(parts); !problems.empty()) throw BadInput(std::move(problems));
-  results::merge(parts, merge_output(arguments), run_info(common, 1));
+  results::RunInfo run = run_info(common, 1);
+  run.command_line = parts.front().manifest.run.command_line;  // names the study and what it changes
+  results::merge(parts, merge_output(arguments), run);
   std::uint64_t rows = 0;
   for (const results::SweepPart& part : parts) rows += part.manifest.layout.rows();
   std::cout << "merged " << counted(parts.size(), "file") << ": " << format_count(rows) << " of "

@@ -226,10 +226,14 @@ report::Answer best_point(const ResultReader& reader, std::optional<std::size_t>
     return reader.point_ids({table.chosen.rows[row], table.chosen.rows[row] + 1}).at(0);
   };
   answer.point = id_of(table.groups.front().front());
+  answer.rows = {table.chosen.rows[table.groups.front().front()]};
   for (const FurtherColumn& column : table.chosen.further) {
-    answer.executed = *reader.find(column.behind);
-    for (std::size_t row = 0; row < column.values.size(); ++row)
-      if (!std::isnan(column.values[row])) answer.times.emplace(id_of(row), column.values[row]);
+    for (std::size_t row = 0; row < column.values.size(); ++row) {
+      if (std::isnan(column.values[row])) continue;
+      answer.executed = *reader.find(column.behind);
+      answer.times.emplace(id_of(row), column.values[row]);
+      answer.rows.push_back(table.chosen.rows[row]);
+    }
   }
   if (const auto stored = stored_study(reader); stored && *answer.point < stored->space.size()) {
     const sweep::PointIndex point = stored->space.point(*answer.point);
@@ -245,11 +249,17 @@ report::Answer best_point(const ResultReader& reader, std::optional<std::size_t>
 /// command names none.
 std::vector<std::string> study_words(const ResultReader& reader, const std::string& name) {
   std::vector<std::string> words = {name};
-  const std::vector<std::string> command = expand_lists(shell_words(reader.attribute("command_line")));
+  const std::string line = reader.attribute("command_line");
+  if (line.ends_with("...")) return words;  // too long a line is cut where it is stored
+  const std::vector<std::string> command = expand_lists(shell_words(line));
   for (std::size_t i = 1; i < command.size(); ++i) {
     if (command[i] == "--set" || command[i] == "--presets") {
       words.push_back(command[i]);
       if (++i < command.size()) words.push_back(command[i]);
+    } else if (command[i] == "--mode" && i + 1 < command.size()) {  // of search
+      words.insert(words.end(), {"--set", "mode=" + command[++i]});
+    } else if (command[i].starts_with("--mode=")) {
+      words.insert(words.end(), {"--set", command[i].substr(2)});
     } else if (command[i].starts_with("--set=") || command[i].starts_with("--presets=")) {
       words.push_back(command[i]);
     } else if (std::filesystem::path(command[i]).filename() == name) {

@@ -49,6 +49,8 @@ def front(points: pd.DataFrame, x: str = "memory_peak_bytes", y: str | None = No
     better = points.attrs.get("better", {})
     objectives = [name for name in points.attrs.get("objectives", "").split() if name != x]
     y = y or (objectives[0] if objectives else "step_time_s")
+    if x == y:
+        raise InputError(f"front: x and y are both '{x}'; give two columns")
     chosen = _columns("front", points, x, y, "status")
     ok = chosen.loc[chosen["status"] == "ok", [x, y]].dropna()
     for name in (x, y):
@@ -143,8 +145,8 @@ def _columns(function: str, points: pd.DataFrame, *names: str) -> pd.DataFrame:
         meant = f" (did you mean '{near[0]}'?)" if near else ""
         kind = {"ttft": "of inference ", "itl": "of inference ", "step": "of training "}.get(name.split("_")[0], "")
         raise InputError(
-            f"{function}: points: there is no column '{name}'{meant}. Study.sweep, top and load give it {kind}"
-            "unless store.columns of the study leaves it out; "
+            f"{function}: points: there is no column '{name}'{meant}. Study.sweep, top and load give tables {kind}"
+            "that have it, unless store.columns of the study leaves it out; "
             f"columns: {', '.join(map(str, points.columns)) or 'none'}")
     return points[list(dict.fromkeys(names))]
 
