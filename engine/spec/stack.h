@@ -118,8 +118,8 @@ enum class OverlappedExchanges : std::uint8_t { everywhere, between_domains };
 ///               read prompts, the low-latency ones where all sequences decode (SGLang: deepep-mode auto; DeepSeek's
 ///               own server)
 ///   trtllm      TensorRT-LLM's choice: all_to_all where experts lie over more ranks than a token has experts, else
-///               all_gather, with prompts_summed; tokens whose experts multiply in 4 bits leave in these, and are
-///               gathered always
+///               all_gather, with prompts_summed; tokens whose experts multiply in 4 bits leave in these, and are never
+///               summed
 enum class ServedDispatch : std::uint8_t { all_gather, all_to_all, kernels, trtllm };
 
 struct StackProfile {
@@ -331,7 +331,7 @@ struct StackProfile {
     KvTransfer kv_transfer = KvTransfer::after_prefill;  ///< disaggregated serving only
     ServedDispatch dispatch = ServedDispatch::all_gather;
     /// Where prompts are read, of which ranks have unequal numbers of tokens, each adds its own to a buffer of zeros for
-    /// those of all, and the outputs are summed in full: two all-reduces, whatever `dispatch` says (SGLang without a back
+    /// those of all, and the outputs are summed in full: two all-reduces, whatever `dispatch` says but for trtllm, which chooses itself (SGLang without a back
     /// end that sends tokens to experts: its padding SUM_LEN).
     bool prompts_summed = false;
     /// Copies of experts beyond one of each, where a plan deals them over ranks (compute/expert_replicas.h), 0..1e6; in

@@ -157,7 +157,9 @@ Said Option::say(const Facts& facts) const {
   Facts of_part = facts;
   std::string words, part;
   for (std::istringstream parts(facts.texts[*each]); parts >> part;) {
-    of_part.numbers[kPart] = static_cast<double>(*parse_enum<RecomputePart>(part));
+    const auto parsed = parse_enum<RecomputePart>(part);
+    if (!parsed) continue;  // `each` at a fact that lists no parts
+    of_part.numbers[kPart] = static_cast<double>(*parsed);
     const Said said = first_reply(replies, of_part);
     if (said.kind == Said::Kind::value) words += (words.empty() ? "" : " ") + said.text;
   }

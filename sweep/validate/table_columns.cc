@@ -141,7 +141,10 @@ std::optional<Match> match(TableKind kind, std::span<const Column> columns,
 std::span<const Column> columns_of(TableKind kind) {
   static const EnumArray<TableKind, std::vector<Column>> kColumns = [] {
     EnumArray<TableKind, std::vector<Column>> columns;
-    for (const TableKind one : enum_values<TableKind>()) columns[one] = list(name_of(one));
+    for (const TableKind one : enum_values<TableKind>()) {
+      columns[one] = list(name_of(one));
+      SHARDSCAPE_CHECK(!columns[one].empty(), "a kind of table without columns", static_cast<int>(one));
+    }
     return columns;
   }();
   return kColumns[kind];

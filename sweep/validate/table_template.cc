@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/base/check.h"
 #include "sweep/validate/data_tables.h"
 #include "sweep/validate/measured_table.h"
 
@@ -14,12 +15,15 @@ std::span<const TableTemplate> table_templates() {
     std::vector<TableTemplate> templates;
     // A name, a header and a row each, with an empty line behind them.
     for (std::string_view rest = data::table_templates(); !rest.empty();) {
-      const std::string_view one = rest.substr(0, rest.find("\n\n") + 1);
-      rest.remove_prefix(one.size() + 1);
+      const std::size_t empty_line = rest.find("\n\n");
+      const std::string_view one = rest.substr(0, empty_line == rest.npos ? rest.size() : empty_line + 1);
+      rest.remove_prefix(std::min(rest.size(), one.size() + 1));
       const std::size_t end = one.find('\n');
       const std::string_view name = one.substr(0, end);
-      templates.push_back(
-          {name, parse_enum<TableKind>(name).value_or(TableKind::plans), one.substr(end + 1)});
+      const auto kind = parse_enum<TableKind>(name);
+      const bool of_plans = name == "training" || name == "serving";
+      SHARDSCAPE_CHECK(end != one.npos && (kind || of_plans), "a template of no kind of table", one.size());
+      templates.push_back({name, kind.value_or(TableKind::plans), one.substr(end + 1)});
     }
     return templates;
   }();

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kServed = R"(model: llama3.1-8b
+constexpr const char* kServedStudy = R"(model: llama3.1-8b
 cluster: dgx-h100
 gpus: 16
 stack: vllm
@@ -35,7 +35,7 @@ bool catches_interrupts(const Running& running) {
 
 class CapacityTest : public ProgramTest {
  protected:
-  void SetUp() override { write("study.yaml", kServed); }
+  void SetUp() override { write("study.yaml", kServedStudy); }
   Finished capacity(std::vector<std::string> more) {
     more.insert(more.begin(), {"capacity", "study.yaml", "--progress", "none"});
     return run(more);
@@ -121,7 +121,7 @@ TEST_F(CapacityTest, StopsWithinASimulationAndSaysWhatIsKnown) {
 }
 
 TEST_F(CapacityTest, ARateTakesThePlaceOfAClosedLoop) {
-  std::string closed = kServed;
+  std::string closed = kServedStudy;
   closed.replace(closed.find("request_rate: 8 /s"), 18, "concurrency: 64");
   write("study.yaml", closed);
   EXPECT_TRUE(contains(capacity({}).err, "or --rate"));
@@ -159,9 +159,9 @@ TEST_F(CapacityTest, RefusesWhatItDoesNotLookAt) {
 }
 
 TEST_F(CapacityTest, NeedsARateAndPromises) {
-  write("study.yaml", std::string(kServed).substr(0, std::string(kServed).find("promises")));
+  write("study.yaml", std::string(kServedStudy).substr(0, std::string(kServedStudy).find("promises")));
   EXPECT_TRUE(contains(capacity({}).err, "promises: missing")) << capacity({}).err;
-  write("study.yaml", std::string(kServed));
+  write("study.yaml", std::string(kServedStudy));
   EXPECT_TRUE(contains(capacity({"--rate", "fast"}).err, "--rate")) << capacity({"--rate", "fast"}).err;
   EXPECT_EQ(capacity({"--rate", "fast"}).code, 2);
 }
@@ -169,7 +169,7 @@ TEST_F(CapacityTest, NeedsARateAndPromises) {
 TEST_F(CapacityTest, TablesThatItReadsAreNeverReplaced) {
   const auto kept = [&](const std::string& table, const std::string& text, const std::string& load) {
     write(table, text);
-    std::string study = kServed;
+    std::string study = kServedStudy;
     const std::size_t end = study.find(", client");
     const std::size_t begin = load.starts_with("trace") ? study.find("prompt_tokens") : end;
     write("study.yaml", study.replace(begin, end - begin, load));

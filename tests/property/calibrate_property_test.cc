@@ -219,5 +219,18 @@ TEST(CalibrateProperty, OfThreeRowsTheWorstErrorDoesNotGrow) {
   EXPECT_GT(moved, 0U);
 }
 
+TEST(CalibrateProperty, FewIsRelativeToWhatMayMove) {
+  const std::vector<Layout> all = runs_in_nodes();
+  const auto few = [&](std::size_t rows, const CalibrateOptions& options) {
+    const validate::Table table =
+        measured({all.begin(), all.begin() + static_cast<std::ptrdiff_t>(rows)}, truth());
+    return calibrated(table, options).fits.at(0).few;
+  };
+  EXPECT_TRUE(few(9, options_of({})));
+  EXPECT_FALSE(few(10, options_of({})));
+  EXPECT_TRUE(few(2, options_of(some({"host.forward_layer"}))));
+  EXPECT_FALSE(few(3, options_of(some({"host.forward_layer"}))));
+}
+
 }  // namespace
 }  // namespace shardscape::calibrate

@@ -160,16 +160,16 @@ std::set<std::string> brute_force(const SpaceSpec& spec, std::int64_t gpus, Phas
   return essences;
 }
 
-struct Case {
+struct SpaceCase {
   SpaceSpec spec;
   std::int64_t gpus = 1;
   Phase phase = Phase::training;
   std::uint64_t settings = 1;
 };
 
-Case random_case(std::uint64_t seed) {
+SpaceCase random_case(std::uint64_t seed) {
   CounterRng random(seed, 0);
-  Case c;
+  SpaceCase c;
   c.spec = random_spec(random);
   constexpr std::array<std::int64_t, 7> kGpus = {1, 2, 6, 8, 12, 24, 48};
   c.gpus = kGpus[random.below(kGpus.size())];
@@ -182,7 +182,7 @@ Case random_case(std::uint64_t seed) {
 TEST(DesignSpaceProperty, HoldsEachDistinctPlanOnce) {
   std::uint64_t non_empty = 0;
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
-    const Case c = random_case(seed);
+    const SpaceCase c = random_case(seed);
     const DesignSpace space(c.spec, c.gpus, c.phase, c.settings);
     std::set<std::string> listed;
     for (std::uint64_t id = 0; id < space.plans(); ++id) {
@@ -200,7 +200,7 @@ TEST(DesignSpaceProperty, HoldsEachDistinctPlanOnce) {
 
 TEST(DesignSpaceProperty, FindInvertsPoint) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
-    const Case c = random_case(seed);
+    const SpaceCase c = random_case(seed);
     const DesignSpace space(c.spec, c.gpus, c.phase, c.settings);
     const std::uint64_t stride = 1 + space.size() / 500;
     for (std::uint64_t id = 0; id < space.size(); id += stride) {
@@ -212,7 +212,7 @@ TEST(DesignSpaceProperty, FindInvertsPoint) {
 
 TEST(DesignSpaceProperty, EveryPlanWrittenOutIsReadBackAsItself) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
-    const Case c = random_case(seed);
+    const SpaceCase c = random_case(seed);
     const DesignSpace space(c.spec, c.gpus, c.phase, 1);
     const std::uint64_t stride = 1 + space.size() / 200;
     for (std::uint64_t id = 0; id < space.size(); id += stride) {
@@ -226,7 +226,7 @@ TEST(DesignSpaceProperty, EveryPlanWrittenOutIsReadBackAsItself) {
 
 TEST(DesignSpaceProperty, IdsDoNotDependOnTheNumberOfSettings) {
   for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
-    const Case c = random_case(seed);
+    const SpaceCase c = random_case(seed);
     const DesignSpace one(c.spec, c.gpus, c.phase, 1);
     const DesignSpace many(c.spec, c.gpus, c.phase, c.settings);
     for (std::uint64_t id = 0; id < one.size(); id += 1 + one.size() / 100) {

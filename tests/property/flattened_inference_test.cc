@@ -12,15 +12,15 @@
 namespace shardscape {
 namespace {
 
-struct Case {
+struct FlattenedCase {
   Setting setting;
   ParallelPlan plan;
 };
 
 /// Fabrics on which a group has its links to itself or shares them evenly, and the stack's overlaps.
-Case draw(std::uint64_t seed) {
+FlattenedCase draw(std::uint64_t seed) {
   test::ScenarioGenerator generator(seed);
-  Case c;
+  FlattenedCase c;
   const auto ranks = generator.pick<std::int64_t>({2, 4, 8, 16});
   Setting& s = c.setting;
   s.model = test::llama(generator.pick<std::int64_t>({4, 8, 16}), 2048, 32, 8, 5632, 32000);
@@ -59,7 +59,7 @@ Case draw(std::uint64_t seed) {
   return c;
 }
 
-Prediction predict(const Case& c, ExecutionMode mode) {
+Prediction predict(const FlattenedCase& c, ExecutionMode mode) {
   return Simulator(c.setting, {.time_infeasible = true, .mode = mode}).run(c.plan);
 }
 
@@ -70,7 +70,7 @@ Prediction predict(const Case& c, ExecutionMode mode) {
 TEST(FlattenedInferenceProperty, AgreesWithThePricedIterations) {
   std::vector<double> gaps;
   for (std::uint64_t seed = 1; seed <= test::seeds(60); ++seed) {
-    const Case c = draw(seed);
+    const FlattenedCase c = draw(seed);
     const Prediction h = predict(c, ExecutionMode::hierarchical);
     if (h.status == Status::indivisible) continue;
     const Prediction f = predict(c, ExecutionMode::flattened);

@@ -279,6 +279,11 @@ const Demand kDemands[] = {
          return plan.expert % plan.context == 0 && shards % plan.expert == 0;
        return plan.expert % (plan.context * plan.tensor) == 0 && shards * plan.tensor % plan.expert == 0;
      }},
+    {"vllm", "--async-scheduling",
+     [](S setting, P plan) {
+       const auto& load = setting.workload.load;
+       return plan.pipeline == 1 && (!load || load->speculation.draft_tokens == 0);
+     }},
     {"vllm", "--data-parallel-size-local",
      [](S setting, P plan) {
        return usual_gpus_per_node(setting.system) % (std::int64_t{plan.tensor} * plan.pipeline) == 0;
@@ -354,6 +359,23 @@ TEST(LaunchPlans, FlagsWhoseDemandsAreNotMetAreNeverWritten) {
                             "--use-precision-aware-optimizer", "--fp8-param-gather",
                             "--moe-shared-expert-overlap", " moe_act", " layernorm"})
     EXPECT_GE(written[std::string("megatron-lm ") + usual], test::at_least(1)) << usual;
+}
+
+// Shared experts are one MLP as wide as all of them: two of 1,536 make 3,072, as DeepSeek-V2's.
+TEST(LaunchPlans, SharedExpertsAreOneMlpAsWideAsAll) {
+  int seen = 0;
+  each_point([&](const sweep::Study& study, const Setting& setting, const ParallelPlan& plan) {
+    if (seen > 0 || study.phase() != Phase::training || !setting.model.moe) return;
+    Setting two = setting;
+    two.model.moe->shared_experts = 2;
+    two.model.moe->shared_ffn_hidden = 3072;
+    const Launch launch = launched(*find_framework("megatron-lm"), two, plan);
+    if (!launch.refused.empty()) return;
+    EXPECT_TRUE(has(launch.files.back().text, "--moe-shared-expert-intermediate-size 3072"))
+        << launch.files.back().text;
+    ++seen;
+  });
+  EXPECT_EQ(seen, 1);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@
 namespace shardscape::serving {
 namespace {
 
-struct Case {
+struct ServingCase {
   Load load;
   Rules rules;
   IterationTime fixed{};
@@ -39,12 +39,12 @@ struct Case {
   }
 };
 
-Case random_case(std::uint64_t seed) {
+ServingCase random_serving_case(std::uint64_t seed) {
   CounterRng rng(seed, 7);
   const auto whole = [&](std::uint64_t low, std::uint64_t high) {
     return static_cast<std::int64_t>(low + rng.below(high - low + 1));
   };
-  Case c;
+  ServingCase c;
   c.load = {whole(1, 12), whole(1, 60), whole(1, 40)};
   c.rules.policy = rng.below(2) == 0 ? ServingPolicy::chunked : ServingPolicy::prefill_priority;
   c.rules.slots = whole(1, 14);
@@ -67,7 +67,7 @@ void expect_equal(const Spread& fast, const Spread& slow, const char* what) {
 
 TEST(Serving, EventsAgreeWithThePlainIterationLoop) {
   for (std::uint64_t seed = 0; seed < test::seeds(1500); ++seed) {
-    const Case c = random_case(seed);
+    const ServingCase c = random_serving_case(seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + c.text());
     const Timer timer = c.timer();
     const Measured fast = measure(trajectory(c.load, c.rules), c.load, timer);
@@ -88,7 +88,7 @@ TEST(Serving, EventsAgreeWithThePlainIterationLoop) {
 TEST(Serving, NothingIsLostAndEverySecondHasAClass) {
   int periodic = 0;
   for (std::uint64_t seed = 0; seed < test::seeds(1000); ++seed) {
-    const Case c = random_case(seed);
+    const ServingCase c = random_serving_case(seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + c.text());
     const Timer timer = c.timer();
     const Trajectory course = trajectory(c.load, c.rules);
@@ -125,7 +125,7 @@ TEST(Serving, NothingIsLostAndEverySecondHasAClass) {
 TEST(Serving, MeansLieWithinTheIterationsAndAddUp) {
   int without_period = 0;
   for (std::uint64_t seed = 0; seed < test::seeds(600); ++seed) {
-    Case c = random_case(seed);
+    ServingCase c = random_serving_case(seed);
     if (seed % 10 == 0) {  // many clients, who take long to drift apart
       CounterRng random(seed, 8);
       const auto more = [&](std::int64_t least) {

@@ -124,7 +124,7 @@ void append_served_dispatch(std::vector<Operator>& ops, const OperatorBuilder& b
   if (!b.key().dispatches) return;
   ops.push_back(sent_out(b));
   ops.push_back(served_call(b, "expert_gather", ParallelGroup::expert_tensor, CollectiveOp::all_gather,
-                            served_tokens(b).split, wire_bytes(b)));
+                            served_tokens(b).split, sent_value_bytes(b)));
 }
 
 void append_served_combine(std::vector<Operator>& ops, const OperatorBuilder& b) {
