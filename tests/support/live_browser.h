@@ -28,7 +28,7 @@ inline std::string browser_on_path() {
   return "";
 }
 
-/// Whether tests that need a browser, npm or the engine for browsers fail without them (scripts/test --explorer).
+/// Whether tests that need a browser or the engine for browsers fail without them (scripts/test --explorer).
 inline bool explorer_due() { return std::getenv("SHARDSCAPE_EXPLORER_DUE") != nullptr; }
 
 /// The rules of axe-core, which are npm's and not Debian's, as a script; fetched into `folder`. Nothing where npm does
@@ -60,8 +60,8 @@ class LiveBrowser {
       dup2(out, 4);
       dup2(log, 1);
       dup2(log, 2);
-      execlp(program.c_str(), program.c_str(), "--headless", "--no-sandbox", "--disable-gpu",
-             "--remote-debugging-pipe", profile.c_str(), nullptr);
+      execlp(program.c_str(), program.c_str(), "--headless", "--no-sandbox", "--disable-dev-shm-usage",
+             "--disable-gpu", "--remote-debugging-pipe", profile.c_str(), nullptr);
       _exit(126);
     }
     close(requests[0]);
