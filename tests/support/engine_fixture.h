@@ -242,7 +242,8 @@ class ScenarioGenerator {
               Seconds(host * between(0, 9)),
               Seconds(host * between(0, 0.1)),
               Seconds(host * between(0, 0.1)),
-              Seconds(s.keep_gathered ? 0.02 * host : 0)};
+              Seconds(s.keep_gathered ? 0.02 * host : 0),
+              Seconds(s.keep_gathered ? 0.1 * host : 0)};
     s.serving.scheduler = coin() ? ServingPolicy::chunked : ServingPolicy::prefill_priority;
     s.serving.max_batch = pick<std::int64_t>({1, 4, 256});
     s.serving.token_budget = s.serving.max_batch + pick<std::int64_t>({0, 100, 2048});
