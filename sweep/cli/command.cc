@@ -232,6 +232,13 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, 
   return *std::move(study);
 }
 
+std::vector<std::string> words_of(const StudyArguments& arguments, const CommonOptions& common) {
+  std::vector<std::string> words = {arguments.file.string()};
+  for (const std::string& change : arguments.overrides) words.insert(words.end(), {"--set", change});
+  for (const auto& folder : common.presets) words.insert(words.end(), {"--presets", folder.string()});
+  return words;
+}
+
 std::vector<fs::path> input_files(const sweep::Study& study) {
   std::vector<fs::path> files = study.tables;
   for (const sweep::SourceText& source : study.sources) files.push_back(source.path);

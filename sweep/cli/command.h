@@ -182,6 +182,9 @@ void add_study_arguments(CLI::App& command, StudyArguments& arguments);
 /// Loads a study; BadInput with all of its problems. Unless `quiet`, prints on stderr what the study leaves out.
 sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, bool quiet = false);
 
+/// The words that name the study again on another command line, with what changes it and the presets.
+std::vector<std::string> words_of(const StudyArguments& arguments, const CommonOptions& common);
+
 /// All files that the study was read from.
 std::vector<std::filesystem::path> input_files(const sweep::Study& study);
 

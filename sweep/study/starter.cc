@@ -122,7 +122,7 @@ class StarterWriter {
     return ranks;
   }
   void write_degrees() {
-    note("", "Every combination of these values is a point. More axes: sweep/study/README.md");
+    note("", "Every combination of these values is a point. More axes: shardscape help study");
     text_ += "space:\n";
     key("  ", "tensor_parallel", text_of(tensor()), "each layer over so many GPUs of a node");
     if (training() && tensor().size() > 1)

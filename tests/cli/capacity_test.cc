@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
@@ -69,6 +70,19 @@ TEST_F(CapacityTest, TheAnswerIsThatOfASweepOverNumbersOfGpus) {
   }
   EXPECT_LT(found.at(0).at("gpus"), found.at(1).at("gpus"));
   EXPECT_EQ(run({"verify", "out.h5"}).code, 0);
+}
+
+TEST_F(CapacityTest, TheAnswerCanBeLaunched) {
+  const std::string out = capacity({}).out;
+  const std::string mark = "launch    shardscape ";
+  const std::size_t at = out.find(mark);
+  ASSERT_NE(at, std::string::npos) << out;
+  const std::string line = out.substr(at + mark.size(), out.find('\n', at) - at - mark.size());
+  EXPECT_TRUE(contains(line, "gpus=[")) << line;  // fewer than the study's 16
+  const std::string command =
+      "cd '" + work().string() + "' && '" + test::program() + "' " + line + " > launched.txt 2>&1";
+  EXPECT_EQ(std::system(command.c_str()), 0) << command << "\n" << read_file(work() / "launched.txt");
+  EXPECT_TRUE(contains(read_file(work() / "launched.txt"), "vllm serve"));
 }
 
 TEST_F(CapacityTest, WhereNothingFitsItSaysWhatWouldHaveToChange) {

@@ -1,6 +1,7 @@
 // shardscape capacity: how many GPUs a load needs so that promises are kept.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iostream>
 #include <optional>
 
@@ -11,6 +12,7 @@
 #include "sweep/cli/command.h"
 #include "sweep/cli/ranks/rank_part.h"
 #include "sweep/cli/reports/capacity_report.h"
+#include "sweep/cli/reports/launch_report.h"
 #include "sweep/cli/terminal/cpu_time.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/interrupt.h"
@@ -76,6 +78,27 @@ sweep::Study study_of(const CapacityArguments& arguments, const CommonOptions& c
   return study;
 }
 
+/// The command lines that launch the answers. None where more tells an answer from others than its number of GPUs, its
+/// plan and a rate that the study lists.
+void print_launch_lines(std::ostream& out, const CapacityArguments& arguments, const CommonOptions& common,
+                        const sweep::SweepJob& job, std::span<const sweep::CapacityAnswer> answers) {
+  const sweep::Study& study = job.study();
+  const std::size_t counts = std::max<std::size_t>(1, study.gpu_counts.size());
+  if (!arguments.rates.empty() || study.setting_count() > counts * study.workloads.size()) return;
+  for (const sweep::CapacityAnswer& answer : answers) {
+    if (!answer.best) continue;
+    std::vector<std::string> words = words_of(arguments.study, common);
+    const auto set = [&](const std::string& change) { words.insert(words.end(), {"--set", change}); };
+    if (counts > 1 && answer.best->gpus < study.gpu_counts.back())
+      set(fmt::format("gpus=[{}, {}]", answer.best->gpus, study.gpu_counts.back()));
+    if (study.workloads.size() > 1)
+      set(fmt::format("workload.request_rate={} /s", study.workloads[answer.workload].load->offered_per_s()));
+    out << "\nlaunch    "
+        << launch_line(study, study.setting(answer.best->point.setting), answer.best->point.plan, words)
+        << '\n';
+  }
+}
+
 int run_capacity(const CapacityArguments& arguments, const CommonOptions& common) {
   const bool json = arguments.json || arguments.format == "json";
   const auto mode = parse_choice<ProgressMode>("--progress", arguments.progress);
@@ -119,6 +142,7 @@ int run_capacity(const CapacityArguments& arguments, const CommonOptions& common
     std::cout << json_text(capacity_json(job, answers, false), 2) << '\n';
   } else {
     print_capacity(std::cout, job, answers);
+    print_launch_lines(std::cout, arguments, common, job, answers);
   }
   if (page) {
     const std::string text = report::capacity_page(study.title, json_text(capacity_json(job, answers, true)));

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <iostream>
+#include <sstream>
 #include <nlohmann/json.hpp>
 
 #include "engine/base/safe_text.h"
@@ -74,10 +75,13 @@ const launch::Framework& framework_of(const LaunchArguments& arguments, const Se
   return found;
 }
 
-void write_files(const LaunchArguments& arguments, const sweep::Study& study, const launch::Launch& made) {
+void write_files(const LaunchArguments& arguments, const sweep::Study& study, const PlanLaunch& made) {
   std::filesystem::create_directory(arguments.folder);
-  std::vector<launch::LaunchFile> files = made.files;
-  files.push_back({"launch.sh", made.command});
+  std::vector<launch::LaunchFile> files = made.launch.files;
+  std::ostringstream script;
+  script << "#!/bin/sh\n";
+  print_launch(script, made, false);
+  files.push_back({"launch.sh", script.str() + made.launch.command});
   // All places are looked at before anything is written.
   std::vector<results::OutputPath> places;
   for (const launch::LaunchFile& file : files)
@@ -107,7 +111,7 @@ int run_launch(const LaunchArguments& arguments, const CommonOptions& common) {
     for (const std::string& why : made.launch.refused) problems.push_back("--point: " + why);
     throw BadInput(std::move(problems));
   }
-  if (!arguments.folder.empty()) write_files(arguments, study, made.launch);
+  if (!arguments.folder.empty()) write_files(arguments, study, made);
   if (arguments.json) {
     std::cout << json_text(to_json(made), 2) << '\n';
   } else {

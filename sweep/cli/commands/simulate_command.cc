@@ -231,10 +231,8 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.schedule, arguments.width);
   if (arguments.explain) print_operators(std::cout, simulated);
   if (prediction.has_times()) {
-    std::vector<std::string> words = {arguments.study.file.string()};
-    for (const std::string& change : arguments.study.overrides) words.insert(words.end(), {"--set", change});
-    for (const auto& folder : common.presets) words.insert(words.end(), {"--presets", folder.string()});
-    std::cout << "\nlaunch    " << launch_line(study, setting, point.plan, words) << '\n';
+    std::cout << "\nlaunch    " << launch_line(study, setting, point.plan, words_of(arguments.study, common))
+              << '\n';
   }
   std::cout.flush();
   print_notes(study, point);
