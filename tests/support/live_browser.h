@@ -35,7 +35,7 @@ inline bool explorer_due() { return std::getenv("SHARDSCAPE_EXPLORER_DUE") != nu
 /// not give them: `folder`/npm.log says why.
 inline std::string accessibility_rules(const std::string& folder) {
   const std::string fetch =
-      "cd '" + folder + "' && timeout 60 npm install --ignore-scripts axe-core@4.10.2 > npm.log 2>&1";
+      "cd '" + folder + "' && timeout 60 npm install --ignore-scripts axe-core@4.14.1 > npm.log 2>&1";
   if (std::system(fetch.c_str()) != 0) return "";
   std::ifstream file(folder + "/node_modules/axe-core/axe.min.js");
   return {std::istreambuf_iterator<char>(file), {}};
