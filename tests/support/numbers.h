@@ -158,7 +158,7 @@ inline constexpr NumberLaw kStackLaws[] = {
     {"host.decode_gap", kNoTime},
     {"host.decode_sequence", kNoTime},
     {"host.decode_stream", kNoTime},
-    {"host.draft_sequence", kNoTime},
+    {"host.draft_sequence", kNone, "of servers that draft; training never has it"},
     {"communication.call", kSlower},
     {"communication.rank_step", kSlower},
     {"communication.rank_step_scale_out", kSlower},
