@@ -3,8 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <iostream>
-#include <sstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "engine/base/safe_text.h"
 #include "engine/simulate.h"
