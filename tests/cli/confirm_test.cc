@@ -147,7 +147,9 @@ TEST_F(ConfirmTest, PlansTooLargeToExecuteAreSaidToBe) {
       "out.h5");
   const std::string table = run({"top", "out.h5"}).out;
   EXPECT_TRUE(contains(table, "0 rows executed in ")) << table;
-  EXPECT_TRUE(contains(table, ", 1 not tried, as execution takes longer than this command may: --confirm 10 does")) << table;
+  EXPECT_TRUE(
+      contains(table, ", 1 not tried, as execution takes longer than this command may: --confirm 10 does"))
+      << table;
   const std::string asked = run({"top", "out.h5", "--confirm", "1"}).out;
   EXPECT_TRUE(contains(asked, "0 rows executed in ")) << asked;
   EXPECT_TRUE(contains(asked, ", 1 would take too long")) << asked;
