@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/base/check.h"
+#include "engine/network/collectives/collective_rows.h"
 #include "engine/network/collectives/expert_dispatch.h"
 
 namespace shardscape::network {
