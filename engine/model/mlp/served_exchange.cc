@@ -50,8 +50,8 @@ Way way_of(const OperatorBuilder& b) {
   return stack.dispatch == ServedDispatch::all_to_all ? Way::sent : Way::by_kernels;
 }
 
-/// Bytes of a value on its way to experts. TensorRT-LLM quantises to 4 bits, with a scale of 8 for each 16 values (NVFP4),
-/// before it sends.
+/// Bytes of a value on its way to experts. Before it sends, TensorRT-LLM quantises to 4 bits, with a scale of 8 for each
+/// 16 values (NVFP4).
 double sent_value_bytes(const OperatorBuilder& b) {
   const bool narrow = b.stack().serving.dispatch == ServedDispatch::trtllm && multiplies_4_bits(b);
   return narrow ? operand_bytes(Precision::fp4) : wire_bytes(b);
@@ -75,45 +75,41 @@ double chosen_copies(const OperatorBuilder& b) {
   return sent_tokens(b) * static_cast<double>(b.model().moe->top_k);
 }
 
-/// The call that sends tokens to their experts.
-Operator sent_out(const OperatorBuilder& b) {
-  constexpr std::string_view kName = "dispatch";
+/// One way of an exchange: what it is called, what it sends, and with which calls.
+struct Leg {
+  std::string_view name;
+  double value_bytes, kernel_bytes;  ///< of a value; by kernels of dispatch
+  CollectiveOp gathered, low_latency, normal;
+};
+
+Operator exchange(const OperatorBuilder& b, const Leg& leg) {
   constexpr auto kGroup = ParallelGroup::expert;
   const double dealt = served_tokens(b).dealt;
   switch (way_of(b)) {
     case Way::gathered:
-      return served_call(b, kName, kGroup, CollectiveOp::all_gather, dealt, sent_value_bytes(b));
+      return served_call(b, leg.name, kGroup, leg.gathered, dealt, leg.value_bytes);
     case Way::summed:
-      return served_call(b, kName, kGroup, CollectiveOp::all_reduce, dealt, wire_bytes(b));
+      return served_call(b, leg.name, kGroup, CollectiveOp::all_reduce, dealt, wire_bytes(b));
     case Way::sent:
-      return served_call(b, kName, kGroup, CollectiveOp::all_to_all, dealt, sent_value_bytes(b));
+      return served_call(b, leg.name, kGroup, CollectiveOp::all_to_all, dealt, leg.value_bytes);
     case Way::by_kernels:
       break;
   }
-  const CollectiveOp op =
-      b.mode() == Mode::decode ? CollectiveOp::low_latency_dispatch : CollectiveOp::expert_dispatch;
-  return served_call(b, kName, kGroup, op, chosen_copies(b),
-                     dispatched_value_bytes(b.policy(), b.stack().experts));
+  const CollectiveOp op = b.mode() == Mode::decode ? leg.low_latency : leg.normal;
+  return served_call(b, leg.name, kGroup, op, chosen_copies(b), leg.kernel_bytes);
+}
+
+/// The call that sends tokens to their experts.
+Operator sent_out(const OperatorBuilder& b) {
+  return exchange(
+      b, {"dispatch", sent_value_bytes(b), dispatched_value_bytes(b.policy(), b.stack().experts),
+          CollectiveOp::all_gather, CollectiveOp::low_latency_dispatch, CollectiveOp::expert_dispatch});
 }
 
 /// The call that brings their results back.
 Operator sent_back(const OperatorBuilder& b) {
-  constexpr std::string_view kName = "combine";
-  constexpr auto kGroup = ParallelGroup::expert;
-  const double dealt = served_tokens(b).dealt;
-  switch (way_of(b)) {
-    case Way::gathered:
-      return served_call(b, kName, kGroup, CollectiveOp::reduce_scatter, dealt, wire_bytes(b));
-    case Way::summed:
-      return served_call(b, kName, kGroup, CollectiveOp::all_reduce, dealt, wire_bytes(b));
-    case Way::sent:
-      return served_call(b, kName, kGroup, CollectiveOp::all_to_all, dealt, wire_bytes(b));
-    case Way::by_kernels:
-      break;
-  }
-  const CollectiveOp op =
-      b.mode() == Mode::decode ? CollectiveOp::low_latency_combine : CollectiveOp::expert_combine;
-  return served_call(b, kName, kGroup, op, chosen_copies(b), wire_bytes(b));
+  return exchange(b, {"combine", wire_bytes(b), wire_bytes(b), CollectiveOp::reduce_scatter,
+                      CollectiveOp::low_latency_combine, CollectiveOp::expert_combine});
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 //   kernels     as all_to_all, by DeepEP's kernels (network/prices/expert_traffic.h): expert_dispatch and
 //               expert_combine in iterations that read prompts, low_latency_dispatch and low_latency_combine in those
 //               that only decode. The stack's experts.fp8_dispatch and dispatch_sms apply here, too
-//   trtllm      all_to_all over more ranks than top_k, else all_gather, summed where prompts are read; experts in 4 bits
-//               get them in 4 bits, and never summed
+//   trtllm      all_to_all over more ranks than top_k, else all_gather, summed where prompts are read; experts in 4
+//               bits get them in 4 bits, and never summed
 //
 // Summed (prompts_summed): in iterations that read prompts all-reduces of the tensors that all_gather has.
 #pragma once
