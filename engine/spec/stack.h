@@ -331,8 +331,8 @@ struct StackProfile {
     KvTransfer kv_transfer = KvTransfer::after_prefill;  ///< disaggregated serving only
     ServedDispatch dispatch = ServedDispatch::all_gather;
     /// Where prompts are read, of which ranks have unequal numbers of tokens, each adds its own to a buffer of zeros for
-    /// those of all, and the outputs are summed in full: two all-reduces, whatever `dispatch` says but for trtllm, which chooses itself (SGLang without a back
-    /// end that sends tokens to experts: its padding SUM_LEN).
+    /// those of all, and the outputs are summed in full: two all-reduces, whatever `dispatch` says but for trtllm, which
+    /// chooses itself (SGLang without a back end that sends tokens to experts: its padding SUM_LEN).
     bool prompts_summed = false;
     /// Copies of experts beyond one of each, where a plan deals them over ranks (compute/expert_replicas.h), 0..1e6; in
     /// the pool that decodes and, where there is one, in the pool that prefills.

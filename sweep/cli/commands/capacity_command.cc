@@ -78,8 +78,8 @@ sweep::Study study_of(const CapacityArguments& arguments, const CommonOptions& c
   return study;
 }
 
-/// The command lines that launch the answers. None where more tells an answer from others than its number of GPUs, its
-/// plan and a rate that the study lists.
+/// The command lines that launch the answers. None where the study's hardware has axes beside the number of GPUs, or
+/// rates are not its own.
 void print_launch_lines(std::ostream& out, const CapacityArguments& arguments, const CommonOptions& common,
                         const sweep::SweepJob& job, std::span<const sweep::CapacityAnswer> answers) {
   const sweep::Study& study = job.study();
@@ -91,8 +91,8 @@ void print_launch_lines(std::ostream& out, const CapacityArguments& arguments, c
     const auto set = [&](const std::string& change) { words.insert(words.end(), {"--set", change}); };
     if (counts > 1 && answer.best->gpus < study.gpu_counts.back())
       set(fmt::format("gpus=[{}, {}]", answer.best->gpus, study.gpu_counts.back()));
-    if (study.workloads.size() > 1)
-      set(fmt::format("workload.request_rate={} /s", study.workloads[answer.workload].load->offered_per_s()));
+    for (const auto& [key, value] : listed_settings(study, answer.workload))
+      set("workload." + key + "=" + value);
     out << "\nlaunch    "
         << launch_line(study, study.setting(answer.best->point.setting), answer.best->point.plan, words)
         << '\n';

@@ -22,7 +22,8 @@ std::optional<std::size_t> stated_width() {
   return width >= kNarrowest ? width : std::nullopt;
 }
 
-// Where the streams write when the program begins, or is loaded by another one: that may take what is written elsewhere.
+// Where the streams write when the program begins, or is loaded by another one, which may then take what is written
+// elsewhere.
 const std::streambuf* const kOut = std::cout.rdbuf();
 const std::streambuf* const kErr = std::cerr.rdbuf();
 
