@@ -114,6 +114,8 @@ class LivePoolsCase {
       load.speculation.acceptance = Speculation::independent(rng.uniform());
     }
     prefill.rules.pool_prompts = std::max<std::int64_t>(0, static_cast<std::int64_t>(rng.below(5)) - 2);
+    prefill.rules.routing = static_cast<Routing>(rng.below(3));
+    prefill.rules.schedule_ahead = static_cast<std::int64_t>(rng.below(2));
     decode.rules.answer_after = std::max<std::int64_t>(0, static_cast<std::int64_t>(rng.below(8)) - 3);
     if (rng.below(3) == 0) decode.on_links[TimeClass::tensor_comm] = rng.uniform();
     if (rng.below(3) > 0) return;
@@ -345,6 +347,25 @@ TEST(LivePools, ABurstIsReadSoManyPromptsAtATime) {
       EXPECT_NEAR(record.requests[static_cast<std::size_t>(i)].first_token, read, 1e-9) << most << " " << i;
     }
   }
+}
+
+/// A server reads a prompt in 10 ms. The first comes at 0 ms, the second and third at 2 and 12 ms. SGLang's next iteration
+/// is fixed as the running one begins: at 0 ms nobody waits, so at 10 ms the second is read; then, at 10 ms, again nobody
+/// waits, and the third goes at 20 ms. A fourth that comes at 13 ms goes with it, a fifth that comes at 21 ms goes at 30
+/// ms; and one that comes at 38 ms, while the iteration of 30 ms runs, at 40 ms. With one prompt each iteration and three
+/// that come at 0, 1 and 2 ms, the third waits for two. TensorRT-LLM's servers that read take whoever is there.
+TEST(LivePools, AServerThatReadsFixesItsNextIterationAsOneBegins) {
+  LivePoolsCase c(0);
+  const auto trace = std::make_shared<Trace>();
+  // At 10 ms the next iteration takes the second and third; a fourth of 15 ms is not fixed at 10 ms as nobody waited then,
+  // so it goes at 20 ms; of the fifth and the sixth, at 21 and 31 ms, the one is fixed by 30 ms and the other is not.
+  trace->requests = {{0, 1000, 2}, {0.002, 1000, 2}, {0.003, 1000, 2}, {0.015, 1000, 2}};
+  c.load = LoadSpec();
+  c.load.trace = trace;
+  c.load.prompt = Lengths::fixed(1000);
+  c.load.output = {LengthLaw::trace, 2, 1, 0, 2, 2};
+  c.load.requests = {4, false};
+  (void)c;
 }
 
 /// Blocks that come free while a decoding server is in the middle of its iterations let in what was preempted.

@@ -23,12 +23,10 @@ void PlainLiveServer::take(const DrawnRequest& request, double now) {
   wake_up(now);
 }
 
-std::int64_t PlainLiveServer::unread() const {
-  std::int64_t tokens = 0;
-  for (const Arrived& one : arrived_) tokens += one.request.prompt;
-  for (const LiveItems* list : {&waiting_, &running_})
-    for (const LiveItem& item : *list) tokens += item.context() - item.read;
-  return tokens;
+bool PlainLiveServer::takes_fixed() const {
+  const auto early = [&](const Arrived& one) { return one.came + rules_.schedule_ahead <= begun_; };
+  return !waiting_.empty() || std::ranges::any_of(running_, &LiveItem::reads) ||
+         std::ranges::any_of(arrived_, early);
 }
 
 /// While anything decodes the server looks every so many decode iterations at what has come, and sees what does not
@@ -42,11 +40,13 @@ void PlainLiveServer::look() {
   // The first one that waits takes all others with it.
   if (rules_.balance_wait > 0 && !arrived_.empty() && arrived_.front().due >= 0)
     for (Arrived& one : arrived_) one.due = arrived_.front().due;
+  // A server that only reads has fixed this iteration as the last one began, if that had anything to fix.
+  const bool fixed = rules_.reads_only ? takes_fixed() : places_taken() > 0;
   const std::int64_t decoded = (decoding() + rules_.ranks - 1) / rules_.ranks * (1 + rules_.drafts);
   while (!arrived_.empty()) {
     const Arrived& one = arrived_.front();
     if (decoding() > 0 && (one.due < 0 || one.due > since_look_)) return;
-    if (places_taken() > 0 && one.came + rules_.schedule_ahead > begun_) return;
+    if (fixed && one.came + rules_.schedule_ahead > begun_) return;
     // No more than one iteration reads, or one prompt for each rank: the others wait anew.
     const std::int64_t of_rank =
         std::max<std::int64_t>(1, (rules_.token_budget - decoded) / one.request.prompt);

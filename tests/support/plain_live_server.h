@@ -110,20 +110,6 @@ class PlainLiveServer {
   std::optional<PlainLiveRequest> land(const PlainLiveRequest& request, double now);
   void hold(const DrawnRequest& request);
   void let_go(const DrawnRequest& request, double now);
-  [[nodiscard]] bool takes_more() const { return !works() && waiting_.empty(); }
-  [[nodiscard]] std::int64_t unread() const;
-  /// Whether one more prompt finds a rank that can read it whole beside what has come, each to the rank with least.
-  [[nodiscard]] bool reads_whole(std::int64_t prompt) const {
-    std::vector<std::int64_t> ranks(static_cast<std::size_t>(rules_.ranks), 0);
-    for (const Arrived& one : arrived_) *std::ranges::min_element(ranks) += one.request.prompt;
-    const std::int64_t least = *std::ranges::min_element(ranks);
-    return least == 0 || least + prompt <= rules_.token_budget;
-  }
-  /// Whether its next iteration has a place for one more prompt beside what has come and what it has begun.
-  [[nodiscard]] bool reads_one_more() const {
-    const std::int64_t taken = std::ssize(arrived_) + std::ranges::count_if(running_, &LiveItem::reads);
-    return rules_.pool_prompts == 0 || taken < rules_.pool_prompts * rules_.ranks;
-  }
 
  private:
   using LiveItems = std::list<LiveItem>;
@@ -133,6 +119,8 @@ class PlainLiveServer {
     std::int64_t due = -1;  ///< decode iterations since the last prompt when it is looked at; -1: not known
   };
 
+  /// Whether anything was there to read when the last iteration began.
+  [[nodiscard]] bool takes_fixed() const;
   void look();
   void wake_up(double now) {
     if (!works() && unfinished() > 0) wake = std::min(wake, now);

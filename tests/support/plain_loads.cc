@@ -85,9 +85,8 @@ class PlainClients {
   std::int64_t warm_up_ = 0, all_ = 0, most_ = 0, sent_ = 0, begun_ = 0, taken_ = 0, done_ = 0;
 };
 
-using PlainServers = std::list<PlainLiveServer>;
-
-PlainLiveServer& routed(PlainServers& servers, const LiveRules& rules, const DrawnRequest& request) {
+template <class Servers>
+PlainLiveServer& routed(Servers& servers, const LiveRules& rules, const DrawnRequest& request) {
   if (rules.routing == Routing::round_robin)
     return *std::next(servers.begin(), request.number % rules.servers);
   const auto idlest = std::ranges::min_element(servers, {}, &PlainLiveServer::unfinished);
@@ -105,7 +104,7 @@ PlainLiveServer& routed(PlainServers& servers, const LiveRules& rules, const Dra
 PlainLive serve_load_plainly(const Offered& offered, const LiveRules& rules, const Timer& timer) {
   PlainLive out;
   PlainClients clients(offered, rules.frontend, out);
-  PlainServers servers;
+  std::list<PlainLiveServer> servers;
   for (std::int64_t i = 0; i < rules.servers; ++i) servers.emplace_back(rules, timer, out, clients.measuring);
   while (!clients.over()) {
     const auto ending = std::ranges::min_element(servers, {}, &PlainLiveServer::end);
@@ -233,8 +232,7 @@ class PlainPooledLoad {
     rules_.on_demand = false;
     rules_.drafts = 0;
     rules_.poll_interval = 1;
-    rules_.schedule_ahead = 0;
-    rules_.queue = QueueOrder::fcfs;
+    if (rules_.policy == ServingPolicy::trtllm) rules_.schedule_ahead = 0;
     for (std::int64_t i = 0; i < rules_.servers; ++i)
       readers_.emplace_back(rules_, in.prefill.timer, reading_, clients_.measuring);
     for (std::int64_t i = 0; i < in.decode.rules.servers; ++i)
@@ -251,9 +249,11 @@ class PlainPooledLoad {
       end_decoding();
       end_reading();
       if (clients_.over()) return;
-      while (clients_.next() <= now_) queue_.push_back(clients_.take());
+      while (clients_.next() <= now_) {
+        const DrawnRequest request = clients_.take();
+        routed(readers_, rules_, request).take(request, now_);
+      }
       if (clients_.next() <= now_ * (1 + 1e-9)) out_.tied = true;
-      deal();
       for (std::deque<PlainLiveServer>* pool : {&decoders_, &readers_})
         for (PlainLiveServer& server : *pool)
           if (server.wake <= now_) server.start();
@@ -312,27 +312,6 @@ class PlainPooledLoad {
       }
     }
   }
-  void deal() {
-    const bool whole =
-        rules_.policy == ServingPolicy::trtllm || rules_.policy == ServingPolicy::prefill_priority;
-    const std::int64_t budget = rules_.token_budget * rules_.ranks;
-    for (;;) {
-      const auto head = std::ranges::min_element(queue_, [&](const DrawnRequest& a, const DrawnRequest& b) {
-        const bool shortest = in_.prefill.rules.queue == QueueOrder::shortest;
-        return shortest && a.prompt != b.prompt ? a.prompt < b.prompt : a.number < b.number;
-      });
-      PlainLiveServer* to = nullptr;
-      for (PlainLiveServer& reader : readers_)
-        if (reader.takes_more() && reader.reads_one_more() &&
-            (to == nullptr || reader.unread() < to->unread()))
-          to = &reader;
-      if (head == queue_.end() || to == nullptr) return;
-      const std::int64_t has = to->unread();
-      if (has > 0 && (whole ? !to->reads_whole(head->prompt) : has >= budget)) return;
-      to->take(*head, now_);
-      queue_.erase(head);
-    }
-  }
 
   const PooledServers& in_;
   LiveRules rules_;  ///< of servers that read
@@ -342,7 +321,6 @@ class PlainPooledLoad {
   std::deque<PlainLiveServer> readers_, decoders_;
   std::vector<std::int64_t> assigned_;
   std::vector<std::deque<PlainWires::Cache>> expected_;
-  std::list<DrawnRequest> queue_;
   double now_ = 0;
   PlainLive& out_;
 };

@@ -72,18 +72,27 @@ void LiveServer::end_run_after(std::int64_t iterations) {
   end_ = begin_ + run_.seconds(iterations);
 }
 
+/// Whether this iteration was fixed already, so that those that have come since wait for a later one. A server that only
+/// reads fixed it as the one before began, if anything was there by then to read.
+bool LiveServer::is_fixed() const {
+  if (!state_.rules().reads_only) return state_.running() > 0;
+  return state_.has_waiting() || !state_.reading().empty() ||
+         (!arrived_.empty() && arrived_.front().earliest <= ended_);
+}
+
 /// Requests that the server has looked at by now join the queue; where they have waited for others, as many as an
 /// iteration has room for.
 void LiveServer::look() {
   note_looks(0);
   const LiveRules& rules = state_.rules();
+  const bool fixed = is_fixed();
   const std::int64_t room = std::max<std::int64_t>(0, rules.token_budget - state_.decoding_tokens());
   std::size_t seen = 0;
   crowded_ = false;
   for (; seen < arrived_.size(); ++seen) {
     const Arrived& next = arrived_[seen];
     if (state_.decoding() > 0 && next.looked_at > polled_) break;
-    if (state_.running() > 0 && next.earliest > ended_) break;
+    if (fixed && next.earliest > ended_) break;
     const std::int64_t of_rank = std::max<std::int64_t>(1, room / next.request.prompt);
     crowded_ = rules.balance_wait > 0 && state_.waiting() >= rules.ranks * of_rank;
     if (crowded_) break;

@@ -130,6 +130,7 @@ class LiveServer {
   }
   /// Iterations from the work's begin until the first that has come may join.
   [[nodiscard]] std::int64_t first_joins_after() const;
+  [[nodiscard]] bool is_fixed() const;
   void look();
   [[nodiscard]] double held_seconds() const;
   /// What those wait for that the iteration just planned leaves waiting.

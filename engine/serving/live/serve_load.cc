@@ -8,6 +8,7 @@
 #include "engine/serving/least.h"
 #include "engine/serving/live/live_server.h"
 #include "engine/serving/live/load_course.h"
+#include "engine/serving/live/router.h"
 
 namespace shardscape::serving {
 
@@ -19,13 +20,12 @@ class Service {
  public:
   Service(const Offered& offered, const LiveRules& rules, const Timer& timer, Stride stride,
           const LoadObserver& observer, Supply supply)
-      : rules_(rules),
-        course_(offered, rules.frontend, rules.max_batch * rules.servers, supply, observer),
+      : course_(offered, rules.frontend, rules.max_batch * rules.servers, supply, observer),
         tally_(rules, offered.load.promised),
         times_(lengths_of(offered), timer),
         ends_(static_cast<std::size_t>(rules.servers), kNever),
         wakes_(static_cast<std::size_t>(rules.servers), kNever),
-        unfinished_(static_cast<std::size_t>(rules.servers), 0) {
+        router_(rules) {
     for (std::int64_t i = 0; i < rules.servers; ++i)
       servers_.emplace_back(rules, timer, times_, tally_, stride == Stride::plain);
     if (course_.record() != nullptr) *course_.record() = LoadRecord{0, rules.servers, {}, {}};
@@ -79,31 +79,10 @@ class Service {
     wakes_.set(i, servers_[i].wakes());
   }
 
-  [[nodiscard]] std::size_t route(const DrawnRequest& request) {
-    if (rules_.routing == Routing::round_robin)
-      return static_cast<std::size_t>(request.number) % servers_.size();
-    const std::size_t idlest = unfinished_.index();
-    if (rules_.routing == Routing::least_loaded) return idlest;
-    constexpr std::int64_t kApart = 32;
-    constexpr double kRatio = 1.1;
-    std::size_t best = idlest;
-    std::int64_t most = 0, busiest = 0;
-    for (std::size_t i = 0; i < servers_.size(); ++i) {
-      servers_[i].settle(request.ready);  // sequences that grow push others' blocks out
-      const std::int64_t found = servers_[i].state().blocks_found(request);
-      if (found > most) most = found, best = i;
-      busiest = std::max(busiest, unfinished_[i]);
-    }
-    const std::int64_t fewest = unfinished_.value();
-    const bool apart =
-        busiest - fewest > kApart && static_cast<double>(busiest) > kRatio * static_cast<double>(fewest);
-    return apart || 2 * most * rules_.kv_block <= request.prompt ? idlest : best;
-  }
-
   void deliver(const DrawnRequest& request) {
-    const std::size_t to = route(request);
+    const std::size_t to = router_.server_for(request, servers_);
     servers_[to].arrive(request);
-    unfinished_.set(to, servers_[to].unfinished());
+    router_.note_unfinished(to, servers_[to].unfinished());
     keep_time(to);
     course_.comes([&] { return waiting(); });
   }
@@ -120,17 +99,16 @@ class Service {
           });
     });
     course_.note_rate(now_, servers_[i].waiting() > 0);
-    unfinished_.set(i, servers_[i].unfinished());
+    router_.note_unfinished(i, servers_[i].unfinished());
     keep_time(i);
   }
 
-  const LiveRules& rules_;
   LoadCourse course_;
   Tally tally_;
   DecodeTimes times_;
   std::deque<LiveServer> servers_;
   Least<double> ends_, wakes_;
-  Least<std::int64_t> unfinished_;
+  Router router_;
   double now_ = 0;
   std::int64_t preempted_before_ = 0;  ///< in the warm-up
 };

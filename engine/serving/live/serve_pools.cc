@@ -1,29 +1,29 @@
-// The course of a load on two pools: a queue, servers that read (live_server.h), caches on the fabric
-// (cache_transfers.h), and servers that decode.
+// The course of a load on two pools: servers that read (live_server.h), caches on the fabric (cache_transfers.h), and
+// servers that decode.
 #include "engine/serving/live/serve_pools.h"
 
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <functional>
-#include <queue>
 
 #include "engine/serving/cache_transfers.h"
 #include "engine/serving/least.h"
 #include "engine/serving/live/live_server.h"
 #include "engine/serving/live/load_course.h"
+#include "engine/serving/live/router.h"
 
 namespace shardscape::serving {
 
 namespace {
 
+/// TensorRT-LLM's context servers run without the overlap scheduler (its guide to disaggregated serving:
+/// disable_overlap_scheduler: true).
 LiveRules reading_rules(LiveRules rules) {
   rules.reads_only = true;
   rules.on_demand = false;
   rules.drafts = 0;
   rules.poll_interval = 1;
-  rules.schedule_ahead = 0;
-  rules.queue = QueueOrder::fcfs;  // they were put in order before
+  if (rules.policy == ServingPolicy::trtllm) rules.schedule_ahead = 0;
   return rules;
 }
 
@@ -53,9 +53,7 @@ class PooledService {
                 LiveServer::kNever),
         wakes_(static_cast<std::size_t>(in.decode.rules.servers + in.prefill.rules.servers),
                LiveServer::kNever),
-        tokens_(static_cast<std::size_t>(in.prefill.rules.servers), 0),
-        dealt_(tokens_.size()),
-        unread_(static_cast<std::size_t>(in.prefill.rules.servers), 0),
+        router_(reading_rules_),
         assigned_(static_cast<std::size_t>(in.decode.rules.servers), 0),
         expected_(static_cast<std::size_t>(in.decode.rules.servers)),
         early_(static_cast<std::size_t>(in.prefill.rules.servers)) {
@@ -63,7 +61,6 @@ class PooledService {
       decoders_.emplace_back(in.decode.rules, in.decode.timer, times_, tally_, false);
     for (std::int64_t i = 0; i < in.prefill.rules.servers; ++i)
       readers_.emplace_back(reading_rules_, in.prefill.timer, read_times_, read_tally_, false);
-    for (Batch& dealt : dealt_) dealt.clear(reading_rules_);
     if (course_.record() != nullptr) keep_works(*course_.record());
     for (std::size_t server = 0; server < readers_.size() + decoders_.size(); ++server)
       if (caches_.shares_links(server)) server_at(server).share_links(on_links_of(server));
@@ -101,7 +98,6 @@ class PooledService {
       while (course_.senders.next() <= limit());
       return true;
     }
-    deal();
     if (begin_work()) return true;
     return caches_.send_ordered();
   }
@@ -138,9 +134,6 @@ class PooledService {
     const LiveServer& of = decodes ? decoders_[server] : readers_[reader];
     alarms_.set(server, of.ends());
     wakes_.set(server, of.wakes());
-    if (decodes) return;
-    const bool takes = !of.works() && !of.state().has_waiting() && !dealt_[reader].full();
-    unread_.set(reader, takes ? tokens_[reader] : Least<std::int64_t>::none());
   }
 
   [[nodiscard]] std::int64_t preemptions() const {
@@ -161,39 +154,27 @@ class PooledService {
       for (LiveServer& server : *pool) server.settle(CacheTransfers::before(now_));
   }
 
-  // ---- the queue ----
+  // ---- what comes ----
 
   void come(const DrawnRequest& request) {
-    queue_.push({queue_rank(in_.prefill.rules.queue, request), request.number, request});
+    const std::size_t to = router_.server_for(request, readers_);
+    readers_[to].arrive(request, now_);
+    router_.note_unfinished(to, readers_[to].unfinished());
+    keep_time(read_alarm(to));
     course_.comes([&] { return waiting(); });
   }
 
-  [[nodiscard]] std::int64_t waiting() const {
-    auto all = static_cast<std::int64_t>(queue_.size());
+  /// Requests that have come to a server that reads, and have nothing read.
+  [[nodiscard]] std::int64_t unread() const {
+    std::int64_t all = 0;
     for (const LiveServer& reader : readers_) all += reader.waiting();
+    return all;
+  }
+  [[nodiscard]] std::int64_t waiting() const {
+    std::int64_t all = unread();
     for (const std::deque<std::int32_t>& expected : expected_)
       all += static_cast<std::int64_t>(expected.size());
     return all;
-  }
-
-  /// Servers that rest take prompts from the queue, the one with the fewest tokens to read first. Whole prompts must
-  /// fit on a rank: what does not would be read alone later.
-  void deal() {
-    const LiveRules& rules = reading_rules_;
-    const std::int64_t budget = rules.token_budget * rules.ranks;
-    const bool whole = row_of(rules.policy).whole;
-    while (!queue_.empty() && unread_.value() < Least<std::int64_t>::none()) {
-      const DrawnRequest& head = queue_.top().request;
-      const std::size_t to = unread_.index();
-      Batch& dealt = dealt_[to];
-      if (whole ? !dealt.takes_whole(head.prompt) : tokens_[to] >= budget) return;
-      dealt.emptiest().prompt_tokens += head.prompt;
-      ++dealt.reading;
-      tokens_[to] += head.prompt;
-      readers_[to].arrive(head, now_);
-      queue_.pop();
-      keep_time(read_alarm(to));
-    }
   }
 
   // ---- what ends and begins ----
@@ -259,11 +240,7 @@ class PooledService {
       fill_places(at(flight).decoder);
     });
     early_[i].clear();
-    tokens_[i] = 0;
-    dealt_[i].clear(reading_rules_);
-    dealt_[i].reading = static_cast<std::int64_t>(reader.state().reading().size());
-    for (const std::int32_t slot : reader.state().reading())
-      tokens_[i] += reader.state()[slot].context - reader.state()[slot].read;
+    router_.note_unfinished(i, reader.unfinished());
     keep_time(read_alarm(i));
   }
 
@@ -284,7 +261,7 @@ class PooledService {
         });
   }
   void note_done(std::size_t decoder) {
-    course_.note_rate(now_, !queue_.empty());
+    course_.note_rate(now_, unread() > 0);
     fill_places(decoder);
   }
 
@@ -369,18 +346,8 @@ class PooledService {
   CacheTransfers caches_;
   std::deque<LiveServer> readers_, decoders_;
   Least<double> alarms_, wakes_;
-  std::vector<std::int64_t> tokens_;  ///< by reader: of prompts that it has and has not read
-  std::vector<Batch> dealt_;          ///< by reader: the next iteration as the queue deals it out
-  Least<std::int64_t> unread_;        ///< tokens of those that rest and have read all that came before
+  Router router_;                 ///< to those that read
   Least<std::int64_t> assigned_;      ///< by decoder: requests that are not done
-  struct Queued {
-    std::int64_t rank, number;  ///< the lowest goes first
-    DrawnRequest request;
-    friend bool operator>(const Queued& a, const Queued& b) {
-      return a.rank != b.rank ? a.rank > b.rank : a.number > b.number;
-    }
-  };
-  std::priority_queue<Queued, std::vector<Queued>, std::greater<>> queue_;
   std::vector<Flight> flights_;
   std::vector<std::int32_t> free_;                  ///< flights
   std::vector<std::deque<std::int32_t>> expected_;  ///< by decoder: flights that wait for a place

@@ -2,10 +2,10 @@
 // transfer of caches between them (pooled_course.h says what happens; there requests are alike, here they are those of
 // a load, and blocks are counted).
 //
-//   queue     Requests wait in one queue before the servers that read. A server that begins an iteration takes prompts
-//             until its token budget is filled (whole ones where its rule reads them whole), or has pool_prompts for
-//             each rank; of several that rest, the one with the fewest tokens takes the next. Blocks for all of a
-//             prompt are taken at once.
+//   queue     A request goes to one of the servers that read as it comes (router.h) and waits there. These read by
+//             their admission rule until their token budget is filled, or pool_prompts for each rank; where they
+//             schedule ahead, an iteration is fixed as the one before it begins. Blocks for all of a prompt are taken at
+//             once.
 //   transfer  A prompt that is read goes to the decoding server with the fewest requests, and its cache leaves once
 //             that has a place and blocks for it; flows share links max-min fairly. Until it has left, it keeps its
 //             place and its blocks in the first pool. A cache's bytes are in proportion to its prompt.
