@@ -53,6 +53,8 @@ class LivePoolsCase {
            (decode.rules.on_demand ? " on demand" : " reserved") + " clients " + std::to_string(clients) +
            " servers " + std::to_string(prefill.rules.servers) + " " + std::to_string(decode.rules.servers) +
            " ranks " + std::to_string(prefill.rules.ranks) + " " + std::to_string(decode.rules.ranks) +
+           (prefill.rules.schedule_ahead > 0 ? " ahead " : " ") +
+           std::string(name_of(prefill.rules.routing)) +
            (prefill.rules.keeps_prefixes ? " prefixes" : "") + (load.open() ? " open" : "") + " drafts " +
            std::to_string(decode.rules.drafts) +
            (decode.on_links[TimeClass::tensor_comm] > 0 ? " on links" : "");
@@ -349,23 +351,63 @@ TEST(LivePools, ABurstIsReadSoManyPromptsAtATime) {
   }
 }
 
-/// A server reads a prompt in 10 ms. The first comes at 0 ms, the second and third at 2 and 12 ms. SGLang's next iteration
-/// is fixed as the running one begins: at 0 ms nobody waits, so at 10 ms the second is read; then, at 10 ms, again nobody
-/// waits, and the third goes at 20 ms. A fourth that comes at 13 ms goes with it, a fifth that comes at 21 ms goes at 30
-/// ms; and one that comes at 38 ms, while the iteration of 30 ms runs, at 40 ms. With one prompt each iteration and three
-/// that come at 0, 1 and 2 ms, the third waits for two. TensorRT-LLM's servers that read take whoever is there.
-TEST(LivePools, AServerThatReadsFixesItsNextIterationAsOneBegins) {
+/// One server reads, two prompts at most in an iteration of 10 ms; `comes` are the moments at which prompts come, and the
+/// result those of their first tokens, in their order.
+std::vector<double> first_tokens(ServingPolicy policy, std::int64_t ahead, double device, double host,
+                                 const std::vector<double>& comes) {
   LivePoolsCase c(0);
   const auto trace = std::make_shared<Trace>();
-  // At 10 ms the next iteration takes the second and third; a fourth of 15 ms is not fixed at 10 ms as nobody waited then,
-  // so it goes at 20 ms; of the fifth and the sixth, at 21 and 31 ms, the one is fixed by 30 ms and the other is not.
-  trace->requests = {{0, 1000, 2}, {0.002, 1000, 2}, {0.003, 1000, 2}, {0.015, 1000, 2}};
+  for (const double moment : comes) trace->requests.push_back({moment, 1000, 2});
   c.load = LoadSpec();
   c.load.trace = trace;
   c.load.prompt = Lengths::fixed(1000);
   c.load.output = {LengthLaw::trace, 2, 1, 0, 2, 2};
-  c.load.requests = {4, false};
-  (void)c;
+  c.load.requests = {std::ssize(comes), false};
+  for (LivePool* pool : {&c.prefill, &c.decode}) {
+    pool->rules = {policy, true, 1 << 20, 100, 1, 1 << 20};
+    pool->on_links = {};
+  }
+  c.prefill.rules.pool_prompts = 2;
+  c.prefill.rules.schedule_ahead = ahead;
+  c.prefill.rules.eager_floor = host;
+  c.prefill.timer = [=](const Iteration&) { return IterationTime{device}; };
+  c.decode.timer = [](const Iteration&) { return IterationTime{0.004}; };
+  network::Traffic wires;
+  wires.path_links = {0};
+  wires.connections = {{0, 1, 0, 1, 0}};
+  const std::vector<double> rates = {1e6};
+  const std::vector<std::vector<KvFlow>> flows = {{{0, 1e-6}}};
+  LoadRecord record;
+  serve_pools(c.offered(), {c.prefill, c.decode, {wires, rates, flows}, 1000}, &record);
+  std::ranges::sort(record.requests, {}, [](const RequestRecord& r) { return r.request.number; });
+  std::vector<double> first;
+  for (const RequestRecord& request : record.requests) first.push_back(request.first_token);
+  return first;
+}
+
+void expect_moments(const std::vector<double>& first, const std::vector<double>& moments) {
+  ASSERT_EQ(first.size(), moments.size());
+  for (std::size_t i = 0; i < first.size(); ++i) EXPECT_NEAR(first[i], moments[i], 1e-9) << i;
+}
+
+/// Three prompts at 0 ms: two are read until 10 ms, and the host launches the third's iteration as that begins, so the
+/// fourth, which comes at 5 ms, goes at 20 ms although the second iteration has room. One that comes while the server
+/// rests is read at once.
+TEST(LivePools, AServerThatReadsFixesItsNextIterationAsOneBegins) {
+  const std::vector<double> comes = {0, 0, 0, 0.005, 0.055};
+  expect_moments(first_tokens(ServingPolicy::sglang, 0, 0.01, 0, comes), {0.01, 0.01, 0.02, 0.02, 0.065});
+  expect_moments(first_tokens(ServingPolicy::sglang, 1, 0.01, 0, comes), {0.01, 0.01, 0.02, 0.03, 0.065});
+  expect_moments(first_tokens(ServingPolicy::trtllm, 1, 0.01, 0, comes), {0.01, 0.01, 0.02, 0.02, 0.065});
+}
+
+/// Where the device has done in 4 ms what the host launches in 10 ms, the next iteration is launched at 10 ms with all
+/// that are there, and what the first gave is looked at after that, at 20 ms; at 20 ms nothing is there to launch, so
+/// that the second's prompts leave then, too.
+TEST(LivePools, AHostThatLaunchesTheNextIterationLooksAtThisOneAfterIt) {
+  const std::vector<double> comes = {0, 0, 0, 0.005, 0.055};
+  expect_moments(first_tokens(ServingPolicy::sglang, 0, 0.004, 0.01, comes), {0.01, 0.01, 0.02, 0.02, 0.065});
+  expect_moments(first_tokens(ServingPolicy::sglang, 1, 0.004, 0.01, comes), {0.02, 0.02, 0.02, 0.02, 0.065});
+  expect_moments(first_tokens(ServingPolicy::trtllm, 1, 0.004, 0.01, comes), {0.01, 0.01, 0.02, 0.02, 0.065});
 }
 
 /// Blocks that come free while a decoding server is in the middle of its iterations let in what was preempted.

@@ -25,8 +25,8 @@ void PlainLiveServer::take(const DrawnRequest& request, double now) {
 
 bool PlainLiveServer::takes_fixed() const {
   const auto early = [&](const Arrived& one) { return one.came + rules_.schedule_ahead <= begun_; };
-  return !waiting_.empty() || std::ranges::any_of(running_, &LiveItem::reads) ||
-         std::ranges::any_of(arrived_, early);
+  return !host_bound && (!waiting_.empty() || std::ranges::any_of(running_, &LiveItem::reads) ||
+                         std::ranges::any_of(arrived_, early));
 }
 
 /// While anything decodes the server looks every so many decode iterations at what has come, and sees what does not
@@ -86,8 +86,11 @@ void PlainLiveServer::start() {
   double seconds = std::max(total(time), loading_);
   const double of_rank = std::ceil(work.decoding / static_cast<double>(rules_.ranks));
   const double tokens = work.prompt_tokens + of_rank * static_cast<double>(1 + rules_.drafts);
-  if (reading > 0 && tokens > static_cast<double>(rules_.graph_tokens))
-    seconds = std::max(seconds, rules_.eager_floor);
+  if (reading > 0) {
+    launch = tokens > static_cast<double>(rules_.graph_tokens) ? rules_.eager_floor : 0;
+    host_bound = launch > seconds;
+    seconds = std::max(seconds, launch);
+  }
   if (begun_ == 1 && reading > 0) seconds += rules_.first_prompts;
   // Whoever waits is looked at right after prompts are read, and begins to wait anew.
   if (reading > 0)

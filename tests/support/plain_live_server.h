@@ -87,7 +87,9 @@ class PlainLiveServer {
   PlainLiveServer& operator=(const PlainLiveServer&) = delete;
 
   double end = kNever, wake = kNever;
-  double to_send = 0;  ///< seconds that the running iteration sends from `end` on, were it alone
+  double launch = 0;        ///< seconds in which the host launches the latest iteration that reads
+  bool host_bound = false;  ///< and these are all it takes
+  double to_send = 0;       ///< seconds that the running iteration sends from `end` on, were it alone
 
   /// A request comes.
   void take(const DrawnRequest& request, double now);

@@ -227,6 +227,8 @@ class PlainPooledLoad {
         wires_(wires),
         assigned_(static_cast<std::size_t>(in.decode.rules.servers)),
         expected_(assigned_.size()),
+        late_(static_cast<std::size_t>(rules_.servers)),
+        look_at_(late_.size(), kNever),
         out_(out) {
     rules_.reads_only = true;
     rules_.on_demand = false;
@@ -257,6 +259,9 @@ class PlainPooledLoad {
       for (std::deque<PlainLiveServer>* pool : {&decoders_, &readers_})
         for (PlainLiveServer& server : *pool)
           if (server.wake <= now_) server.start();
+      for (std::size_t r = 0; r < readers_.size(); ++r)
+        if (!late_[r].empty() && look_at_[r] == kNever)
+          look_at_[r] = now_ + (readers_[r].works() ? readers_[r].launch : 0);
     }
   }
 
@@ -265,6 +270,9 @@ class PlainPooledLoad {
     std::vector<double> moments = {clients_.next(), wires_.next()};
     for (const std::deque<PlainLiveServer>* pool : {&readers_, &decoders_})
       for (const PlainLiveServer& server : *pool) moments.push_back(server.end);
+    // At the end of the next iteration the host looks in any case.
+    for (std::size_t r = 0; r < readers_.size(); ++r)
+      if (look_at_[r] * (1 + 1e-9) < readers_[r].end) moments.push_back(look_at_[r]);
     std::ranges::sort(moments);
     if (moments[0] > 0 && moments[1] <= moments[0] * (1 + 1e-9)) out_.tied = true;
     now_ = moments[0];
@@ -302,15 +310,28 @@ class PlainPooledLoad {
   void end_reading() {
     for (std::size_t r = 0; r < readers_.size(); ++r) {
       if (readers_[r].end > now_) continue;
+      look(r);
       for (const PlainLiveRequest& request : readers_[r].finish()) {
         readers_[r].hold(request.request);
         const auto d = static_cast<std::size_t>(std::ranges::min_element(assigned_) - assigned_.begin());
         ++assigned_[d];
-        expected_[d].push_back({request, wires_.bytes_of(request.request), r, d, 0});
-        expected_[d].back().request.tokens.clear();
-        fill(d);
+        late_[r].push_back({request, wires_.bytes_of(request.request), r, d, 0});
+        late_[r].back().request.tokens.clear();
       }
+      const bool goes_on = readers_[r].wake <= now_;
+      if (rules_.schedule_ahead == 0 || !readers_[r].host_bound || !goes_on) look(r);
     }
+    for (std::size_t r = 0; r < readers_.size(); ++r)
+      if (look_at_[r] <= now_) look(r);
+  }
+  /// The host of a server that reads looks at what has been read.
+  void look(std::size_t r) {
+    look_at_[r] = kNever;
+    for (const PlainWires::Cache& cache : late_[r]) {
+      expected_[cache.decoder].push_back(cache);
+      fill(cache.decoder);
+    }
+    late_[r].clear();
   }
 
   const PooledServers& in_;
@@ -321,6 +342,8 @@ class PlainPooledLoad {
   std::deque<PlainLiveServer> readers_, decoders_;
   std::vector<std::int64_t> assigned_;
   std::vector<std::deque<PlainWires::Cache>> expected_;
+  std::vector<std::vector<PlainWires::Cache>> late_;  ///< by server: read, and not looked at
+  std::vector<double> look_at_;                       ///< when that will be
   double now_ = 0;
   PlainLive& out_;
 };

@@ -73,11 +73,11 @@ void LiveServer::end_run_after(std::int64_t iterations) {
 }
 
 /// Whether this iteration was fixed already, so that those that have come since wait for a later one. A server that only
-/// reads fixed it as the one before began, if anything was there by then to read.
+/// reads fixed it as the one before began, if anything was there by then to read and the host was free.
 bool LiveServer::is_fixed() const {
   if (!state_.rules().reads_only) return state_.running() > 0;
-  return state_.has_waiting() || !state_.reading().empty() ||
-         (!arrived_.empty() && arrived_.front().earliest <= ended_);
+  return !host_bound_ && (state_.has_waiting() || !state_.reading().empty() ||
+                          (!arrived_.empty() && arrived_.front().earliest <= ended_));
 }
 
 /// Requests that the server has looked at by now join the queue; where they have waited for others, as many as an
@@ -155,7 +155,9 @@ void LiveServer::start() {
   time_ = timer_(work);
   // What is brought back from host and disk is, beside what is computed.
   time_[TimeClass::kv_transfer] += std::max(0.0, state_.loading() - total(time_));
-  time_[TimeClass::host] += std::max(0.0, least_seconds(state_.rules(), work) - total(time_));
+  launch_ = least_seconds(state_.rules(), work);
+  host_bound_ = launch_ > total(time_);
+  time_[TimeClass::host] += std::max(0.0, launch_ - total(time_));
   if (ended_ == 0 && batch_.reading > 0) time_[TimeClass::host] += state_.rules().first_prompts;
   runs_ = false;
   end_ = begin_ + total(time_);

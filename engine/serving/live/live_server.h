@@ -105,6 +105,17 @@ class LiveServer {
     return begin_ + share * (end_ + std::max(0.0, to_send_) - begin_);
   }
 
+  // ---- servers that only read and schedule ahead ----
+
+  /// Whether the host looks at what the iteration that has just ended gave only when it has launched the next one: that
+  /// one's launch is what it did last, and there is something to do. (Where the device is slower the host launches the
+  /// next as it begins, and has nothing left to do at its end: see is_fixed.)
+  [[nodiscard]] bool launches_before_it_looks() const {
+    return state_.rules().reads_only && state_.rules().schedule_ahead > 0 && host_bound_ && wakes_ == end_;
+  }
+  /// Seconds in which the host launches the work under way.
+  [[nodiscard]] double launch() const { return works_ ? launch_ : 0; }
+
   [[nodiscard]] bool works() const { return works_; }
   /// Of the latest iteration that was planned.
   [[nodiscard]] const Batch& batch() const { return batch_; }
@@ -176,7 +187,9 @@ class LiveServer {
   bool crowded_ = false;        ///< as many wait as an iteration has room for, so that nobody joins them
   DecodeRun run_;
   DecodePiece own_;
-  IterationTime time_{};  ///< of a single iteration
+  IterationTime time_{};     ///< of a single iteration
+  double launch_ = 0;        ///< seconds in which the host launches the latest iteration that reads
+  bool host_bound_ = false;  ///< and these are all it takes
   const SendingShares* on_links_ = nullptr;
   bool met_ = false;  ///< caches are on the links
   double to_send_ =

@@ -56,7 +56,9 @@ class PooledService {
         router_(reading_rules_),
         assigned_(static_cast<std::size_t>(in.decode.rules.servers), 0),
         expected_(static_cast<std::size_t>(in.decode.rules.servers)),
-        early_(static_cast<std::size_t>(in.prefill.rules.servers)) {
+        early_(static_cast<std::size_t>(in.prefill.rules.servers)),
+        late_(early_.size()),
+        looks_(early_.size(), LiveServer::kNever) {
     for (std::int64_t i = 0; i < in.decode.rules.servers; ++i)
       decoders_.emplace_back(in.decode.rules, in.decode.timer, times_, tally_, false);
     for (std::int64_t i = 0; i < in.prefill.rules.servers; ++i)
@@ -68,8 +70,8 @@ class PooledService {
 
   LiveMeasured run() {
     while (!course_.over()) {
-      const double next =
-          std::min({course_.senders.next(), alarms_.value(), wakes_.value(), caches_.next_time()});
+      const double next = std::min(
+          {course_.senders.next(), alarms_.value(), looks_.value(), wakes_.value(), caches_.next_time()});
       if (!(next < LiveServer::kNever) ||
           !course_.note_event(tally_.reads() + read_tally_.reads(), [&] { return waiting(); }))
         return LoadCourse::without_end();
@@ -92,7 +94,7 @@ class PooledService {
   /// What happens in an instant, in the header's order; true while something did.
   bool settle() {
     if (course_.over()) return false;
-    if (land_caches() || end_sending() || end_iterations()) return true;
+    if (land_caches() || look_at_late() || end_sending() || end_iterations()) return true;
     if (course_.senders.next() <= limit()) {
       do come(course_.senders.take());
       while (course_.senders.next() <= limit());
@@ -208,10 +210,12 @@ class PooledService {
       if (server < decoders_.size()) {
         decoders_[server].start();
       } else {
-        LiveServer& reader = readers_[server - decoders_.size()];
+        const std::size_t i = server - decoders_.size();
+        LiveServer& reader = readers_[i];
         reader.start();
         if (per_layer() && !reader.batch().ended.empty())
-          alarms_.set(layer_alarm(server - decoders_.size()), reader.moment_at(last_share()));
+          alarms_.set(layer_alarm(i), reader.moment_at(last_share()));
+        if (!late_[i].empty()) looks_.set(i, now_ + reader.launch());
       }
       keep_time(server);
     }
@@ -228,20 +232,40 @@ class PooledService {
 
   void end_reading(std::size_t i) {
     LiveServer& reader = readers_[i];
+    look_at_what_is_read(i);
     reader.finish([&](const Sequence& sequence) {
       reader.hold(sequence.request);
       const auto early = std::ranges::find(early_[i], sequence.request.number,
                                            [&](std::int32_t f) { return at(f).request.number; });
       const std::int32_t flight = early != early_[i].end() ? *early : take_off(sequence, i);
-      at(flight).read = true;
-      at(flight).read_at = now_;
-      if (at(flight).slot >= 0) return order_send(flight, last_share());
-      expected_[at(flight).decoder].push_back(flight);
-      fill_places(at(flight).decoder);
+      late_[i].push_back(flight);
     });
     early_[i].clear();
+    if (!reader.launches_before_it_looks()) look_at_what_is_read(i);
     router_.note_unfinished(i, reader.unfinished());
     keep_time(read_alarm(i));
+  }
+
+  /// The host of a server that reads sees what has been read, which may leave now.
+  void look_at_what_is_read(std::size_t i) {
+    looks_.set(i, LiveServer::kNever);
+    for (const std::int32_t flight : late_[i]) {
+      at(flight).read = true;
+      at(flight).read_at = now_;
+      if (at(flight).slot >= 0) {
+        order_send(flight, last_share());
+      } else {
+        expected_[at(flight).decoder].push_back(flight);
+        fill_places(at(flight).decoder);
+      }
+    }
+    late_[i].clear();
+  }
+
+  bool look_at_late() {
+    bool any = false;
+    for (; looks_.value() <= limit(); any = true) look_at_what_is_read(looks_.index());
+    return any;
   }
 
   void end_decoding(std::size_t i) {
@@ -347,12 +371,15 @@ class PooledService {
   std::deque<LiveServer> readers_, decoders_;
   Least<double> alarms_, wakes_;
   Router router_;                 ///< to those that read
-  Least<std::int64_t> assigned_;      ///< by decoder: requests that are not done
+  Least<std::int64_t> assigned_;  ///< by decoder: requests that are not done
   std::vector<Flight> flights_;
   std::vector<std::int32_t> free_;                  ///< flights
   std::vector<std::deque<std::int32_t>> expected_;  ///< by decoder: flights that wait for a place
   std::vector<std::vector<std::int32_t>> early_;  ///< by reader: flights of prompts that are still being read
-  std::vector<std::size_t> due_;                  ///< alarms of this instant
+  std::vector<std::vector<std::int32_t>>
+      late_;                      ///< by reader: of those read, at which its host has not looked
+  Least<double> looks_;           ///< by reader: when it will, where it has launched the next
+  std::vector<std::size_t> due_;  ///< alarms of this instant
   double now_ = 0;
   std::int64_t preempted_before_ = 0;  ///< in the warm-up
 };
