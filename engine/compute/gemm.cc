@@ -21,11 +21,11 @@ constexpr double kTwoByteOperand = 2;
 
 /// Rates of the device at the clock at which the product runs.
 struct Machine {
-  Machine(const DeviceSpec& d, Precision precision, const std::optional<Hertz>& locked)
+  Machine(const DeviceSpec& d, Precision precision, const std::optional<Hertz>& locked, double share)
       : device(d), operand(operand_bytes(precision)), sms(static_cast<double>(d.sm.count)) {
     const double clock = locked ? locked->value() : d.sustained.tensor * d.sm.clock.value();
-    math_per_second =
-        d.sm.tensor_efficiency * d.sm.tensor_flops_per_clock[static_cast<std::size_t>(precision)] * clock;
+    math_per_second = share * d.sm.tensor_efficiency *
+                      d.sm.tensor_flops_per_clock[static_cast<std::size_t>(precision)] * clock;
     sram_per_second = d.sm.sram_bytes_per_clock * clock;
     port_per_second = d.sm.l2_bytes_per_clock * clock;
     load_latency = d.sm.load_latency_clocks / clock;
@@ -164,14 +164,15 @@ class Evaluation {
 /// Prices a product by a library's kernels, on a device whose energy is known (see the header).
 class LibraryProduct {
  public:
-  LibraryProduct(const Product& product, Precision precision, const DeviceSpec& device, bool burst)
+  LibraryProduct(const Product& product, Precision precision, const DeviceSpec& device, bool burst,
+                 double share)
       : p_(product),
         device_(device),
         precision_(precision),
         operand_(operand_bytes(precision)),
         burst_(burst) {
     const double clock = device.sm.clock.value();
-    math_per_second_ = device.sm.tensor_efficiency *
+    math_per_second_ = share * device.sm.tensor_efficiency *
                        device.sm.tensor_flops_per_clock[static_cast<std::size_t>(precision)] * clock;
     port_per_second_ = device.products.port * clock;
     depth_ = kStepBytes / bytes_per_element(precision);
@@ -322,8 +323,8 @@ GemmCost gemm(const GemmShape& shape, Precision precision, const DeviceSpec& dev
   SHARDSCAPE_CHECK(device.supports(precision), name_of(precision), device.name);
   const Product product(shape, output);
   if (!request.locked_clock && (request.burst ? device.knows_energy() : device.steps_by_energy()))
-    return LibraryProduct(product, precision, device, request.burst).run(request.tile);
-  const Machine machine(device, precision, request.locked_clock);
+    return LibraryProduct(product, precision, device, request.burst, request.share).run(request.tile);
+  const Machine machine(device, precision, request.locked_clock, request.share);
   GemmCost best;
   best.time = Seconds(std::numeric_limits<double>::infinity());
   if (request.tile) {

@@ -94,6 +94,8 @@ struct GemmRequest {
   /// Price a kernel alone, launched over and over for a short time, at the clock that such a burst leaves rather than
   /// the one that a whole step sustains.
   bool burst = false;
+  /// Share of the rate of the device's matrix units that the kernel's products reach, above 0, at most 1.
+  double share = 1;
 };
 
 struct GemmCost {

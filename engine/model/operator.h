@@ -41,7 +41,7 @@ struct Operator {
   Precision operands = Precision::bf16;  ///< format that a product multiplies
   /// Format of a product's weights where it is narrower than the one multiplied.
   std::optional<Precision> stored;
-  double rate_share = 1;  ///< share of a kernel's usual rate where such weights are converted first
+  double rate_share = 1;  ///< share of the usual rate of such products that its kernel reaches
   Bytes input;            ///< bytes of a product's input that its weight gradient needs
   compute::AttentionShape attention;
   Stream forward, backward;  ///< cost of a pointwise operator

@@ -80,13 +80,24 @@ Operator OperatorBuilder::product(std::string_view name, const compute::GemmShap
 }
 
 Operator OperatorBuilder::gemm(std::string_view name, double k, double n, Bytes input) const {
-  return product(name, {rows(tokens_), static_cast<std::int64_t>(n), static_cast<std::int64_t>(k), 1},
-                 policy_.products, input);
+  return dense_product(name, tokens_, k, n, policy_.products, input);
 }
 
 Operator OperatorBuilder::own_gemm(std::string_view name, double k, double n, Bytes input) const {
-  return product(name, {rows(norm_tokens_), static_cast<std::int64_t>(n), static_cast<std::int64_t>(k), 1},
-                 policy_.products, input);
+  return dense_product(name, norm_tokens_, k, n, policy_.products, input);
+}
+
+Operator OperatorBuilder::shared_gemm(std::string_view name, double k, double n, Bytes input) const {
+  return dense_product(name, tokens_, k, n, policy_.expert_products, input);
+}
+
+Operator OperatorBuilder::dense_product(std::string_view name, double tokens, double k, double n,
+                                        Precision operands, Bytes input) const {
+  Operator op = product(name, {rows(tokens), static_cast<std::int64_t>(n), static_cast<std::int64_t>(k), 1},
+                        operands, input);
+  if (mode_ != Mode::training && operands == Precision::fp8 && model_.fp8_block_scales)
+    op.rate_share = stack_.serving.fp8_block_share;
+  return op;
 }
 
 Operator OperatorBuilder::remade(Operator product, bool again) {

@@ -86,6 +86,8 @@ class OperatorBuilder {
   [[nodiscard]] Operator gemm(std::string_view name, double k, double n, Bytes input) const;
   /// As gemm(), but over own_tokens().
   [[nodiscard]] Operator own_gemm(std::string_view name, double k, double n, Bytes input) const;
+  /// As gemm(), but in the format of experts' products: of experts that all tokens go to.
+  [[nodiscard]] Operator shared_gemm(std::string_view name, double k, double n, Bytes input) const;
   /// A product of any shape and format.
   [[nodiscard]] Operator product(std::string_view name, const compute::GemmShape& shape, Precision operands,
                                  Bytes input) const;
@@ -142,6 +144,9 @@ class OperatorBuilder {
   [[nodiscard]] Operator leave_tensor_region(std::string_view name) const;
 
  private:
+  [[nodiscard]] Operator dense_product(std::string_view name, double tokens, double k, double n,
+                                       Precision operands, Bytes input) const;
+
   struct NormUse {
     bool keeps_input = true;
     bool again = false;  ///< selective recompute repeats it

@@ -55,6 +55,9 @@ struct ModelSpec {
   /// Every softmax of attention has one more score, learned for each head, that no value belongs to (gpt-oss,
   /// arXiv:2508.10925, section 2).
   bool attention_sinks = false;
+  /// Published weights of 8 bits have a scale for each block of 128 x 128 values rather than for each tensor
+  /// (weight_block_size of their quantization_config), and inputs one for each 128 of a row.
+  bool fp8_block_scales = false;
   /// Scores, and logits, go through cap * tanh(x / cap) (Gemma 2, arXiv:2408.00118, section 2).
   bool attention_soft_cap = false;
   bool logit_soft_cap = false;

@@ -143,6 +143,9 @@ constexpr StackNumber kStackNumbers[] = {
      "rate of expert products in fp8 without DeepEP's kernels, relative to other products"},
     {SHARDSCAPE_NUMBER(serving.fp8_blackwell_share), kShare,
      "what Blackwell leaves of that rate in reading prompts"},
+    {SHARDSCAPE_NUMBER(serving.fp8_block_share), kShare,
+     "rate of other fp8 products of models published with scales of blocks, relative to those with one "
+     "scale"},
     {SHARDSCAPE_NUMBER(serving.redundant_experts), kExpertsOrNone,
      "copies of experts beyond one of each; of the pool that decodes"},
     {SHARDSCAPE_NUMBER(serving.prefill_redundant_experts), kExpertsOrNone,

@@ -111,6 +111,7 @@ void describe(V& v, ModelSpec& m) {
   v.optional("position", m.position);
   v.optional("window_pattern", m.window_pattern);
   v.optional("attention_sinks", m.attention_sinks);
+  v.optional("fp8_block_scales", m.fp8_block_scales);
   v.optional("attention_soft_cap", m.attention_soft_cap);
   v.optional("logit_soft_cap", m.logit_soft_cap);
   v.optional("parallel_residual", m.parallel_residual);

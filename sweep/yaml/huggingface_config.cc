@@ -119,6 +119,12 @@ void HuggingFaceConfig::skip_number_format(const char* key) {
     if (said.find(format) != std::string::npos) return skip(key);
 }
 
+bool HuggingFaceConfig::has_block_scales(const char* key) const {
+  const auto at = json_.find(key);
+  return at != json_.end() && at->is_object() && at->contains("weight_block_size") &&
+         at->at("weight_block_size").is_array();
+}
+
 bool HuggingFaceConfig::is_null(const char* key) const { return json_.at(key).is_null(); }
 
 const char* HuggingFaceConfig::present_name(HuggingFaceNames names) {

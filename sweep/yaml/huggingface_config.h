@@ -66,6 +66,8 @@ class HuggingFaceConfig {
   /// Counts the format of a checkpoint's weights as read where it is a narrow floating point (fp8, mxfp4, nvfp4), which
   /// the study chooses by its precision.
   void skip_number_format(const char* key);
+  /// Whether a number format there has a scale for each block of a weight (weight_block_size).
+  [[nodiscard]] bool has_block_scales(const char* key) const;
 
   [[nodiscard]] bool present(HuggingFaceNames names) { return given(names) && !is_null(names.first); }
   /// Whether the key of the first name is there, even if it is null.

@@ -260,6 +260,7 @@ void read_family(Config& config, const Family& family, ModelSpec& m) {
   for (const Demand& demand : family.demands) check(config, demand, m);
   for (const Names& key : family.idle) config.skip(key);
   config.skip_number_format("quantization_config");
+  m.fp8_block_scales = config.has_block_scales("quantization_config");
   if (!family.head_dim && !family.latent && m.head_dim == 0 && m.heads >= 1 && !config.failed())
     config.problem(family.heads_at.first, "the hidden size must be a multiple of the heads");
 }

@@ -97,8 +97,7 @@ bool overlaps_shared(const OperatorBuilder& b) {
 void append_shared_in(std::vector<Operator>& ops, const OperatorBuilder& b, Bytes input) {
   const double inner = b.per_rank(b.model().moe->shared_ffn_hidden);
   const double in = b.model().gated() ? 2 : 1;
-  ops.push_back(b.remade(b.gemm("shared_in", b.hidden(), in * inner, input), b.repeats_norms()));
-  ops.back().operands = b.policy().expert_products;
+  ops.push_back(b.remade(b.shared_gemm("shared_in", b.hidden(), in * inner, input), b.repeats_norms()));
   ops.push_back(activation(b, b.tokens() * inner));
   for (Operator& op : std::span(ops).last(2)) {
     op.shared_expert = true;
@@ -107,9 +106,8 @@ void append_shared_in(std::vector<Operator>& ops, const OperatorBuilder& b, Byte
 }
 void append_shared_out(std::vector<Operator>& ops, const OperatorBuilder& b) {
   const double inner = b.per_rank(b.model().moe->shared_ffn_hidden);
-  ops.push_back(
-      b.remade(b.gemm("shared_out", inner, b.hidden(), b.product_input(inner)), b.repeats_activations()));
-  ops.back().operands = b.policy().expert_products;
+  ops.push_back(b.remade(b.shared_gemm("shared_out", inner, b.hidden(), b.product_input(inner)),
+                         b.repeats_activations()));
   ops.back().shared_expert = true;
   ops.back().beside_exchange = overlaps_shared(b);
 }

@@ -215,6 +215,7 @@ TEST(Validate, Stack) {
        {"serving.eager_floor", [](S& s) { s.serving.eager_floor = Seconds(kNan); }},
        {"serving.first_prompts", [](S& s) { s.serving.first_prompts = Seconds(-1); }},
        {"serving.fp8_expert_share", [](S& s) { s.serving.fp8_expert_share = 0; }},
+       {"serving.fp8_block_share", [](S& s) { s.serving.fp8_block_share = 0; }},
        {"serving.fp8_blackwell_share", [](S& s) { s.serving.fp8_blackwell_share = 0; }},
        {"serving.eager_layer", [](S& s) { s.serving.eager_layer = Seconds(-1); }},
        {"serving.eager_expert_layer", [](S& s) { s.serving.eager_expert_layer = Seconds(kNan); }},
