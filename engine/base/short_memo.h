@@ -2,7 +2,9 @@
 #pragma once
 
 #include <boost/container/small_vector.hpp>
-#include <utility>
+#include <cstddef>
+#include <type_traits>
+#include <vector>
 
 namespace shardscape {
 
@@ -40,7 +42,8 @@ class ShortMemo {
   [[nodiscard]] auto end() const { return entries_.end(); }
 
  private:
-  boost::container::small_vector<Entry, kUsual> entries_;
+  /// A small_vector has room for one entry at least.
+  std::conditional_t<kUsual == 0, std::vector<Entry>, boost::container::small_vector<Entry, kUsual>> entries_;
 };
 
 }  // namespace shardscape
