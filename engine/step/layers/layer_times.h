@@ -77,7 +77,7 @@ struct ChunkPasses {
   /// exchanges of experts of each run beside the compute of the other.
   std::array<Seconds, 2> hidden;
   Seconds weight_exposed;  ///< by which data-parallel traffic beside it makes `weight` longer
-  /// The work of a pass that data-parallel traffic lies beside, and what that exposes left out. `cuts`: gradients of
+  /// The work of a pass that data-parallel traffic lies beside, without what that exposes. `cuts`: gradients of
   /// weights are a pass of their own, which calls nobody.
   [[nodiscard]] Seconds work(Pass pass, bool cuts) const {
     const Seconds put_off = weight - weight_exposed;
