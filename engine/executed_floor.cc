@@ -53,7 +53,7 @@ class ExecutedFloor {
         const step::LayerRuns runs = in_.chunk_layers(s, c);
         times.push_back(longer(time_of(in_, runs, passes_.alone), time_of(in_, runs, passes_.launches)));
       }
-      traffic.push_back(step::data_traffic(in_, in_.parameters_of(s)));
+      traffic.push_back(step::data_traffic(in_, s));
       add_beside(traffic.back(), std::span(times).last(chunks));
     }
     const schedule::PipelineEnds ends = floors_.pipelines_.run(in_.pipeline, times, transfer());
@@ -105,7 +105,7 @@ class ExecutedFloor {
     const auto chunks = static_cast<double>(times.size());
     const auto longer_by = [&](step::Pass pass, double seconds) {
       Seconds sum;
-      for (const step::DataTraffic::Part& part : traffic.beside(pass, in_.cuts())) {
+      for (const step::DataTraffic::Part& part : traffic.beside(pass)) {
         const double calls = std::max(1.0, std::round(part.calls / chunks));
         sum += in_a_row(part, part.bytes / chunks, calls);
       }
@@ -126,7 +126,7 @@ class ExecutedFloor {
                             std::span<const schedule::StageTime> times, std::span<const double> ends) {
     step::GradientTraffic gradients;
     Seconds bucket;
-    for (const step::DataTraffic::Part& part : traffic.gradients) {
+    for (const step::DataTraffic::Part& part : traffic.gradients()) {
       const Seconds all = in_a_row(part, part.bytes, part.calls);
       if (all <= Seconds(0)) continue;
       gradients.push_back({part.group, part.calls, all});
@@ -154,7 +154,7 @@ class ExecutedFloor {
   /// Seconds of gathering updated weights behind the optimizer: all that the next forward can't hide, judged by the
   /// same prices that decide what is gathered beside it.
   Seconds exposed_weights(const step::DataTraffic& traffic, std::int32_t stage) {
-    if (traffic.weights.empty()) return {};
+    if (traffic.weights().empty()) return {};
     const double overlap = in_.setting.system.stack.communication.gather_overlap;
     const network::CollectivePrices& collectives = floors_.machine().collectives();
     Seconds forward;
@@ -164,7 +164,7 @@ class ExecutedFloor {
       const step::Segments segments = in_.segments(run.kind, step::Pass::forward);
       forward += run.count * step::time_segments(in_, run.kind, segments, groups_, &collectives).total();
     }
-    for (const step::DataTraffic::Part& part : traffic.weights)
+    for (const step::DataTraffic::Part& part : traffic.weights())
       gather.add(collectives.time({part.op, part.bytes, groups_[part.group], part.calls}), part.calls);
     if (gather.whole <= Seconds(0)) return {};
     const Seconds hidden =
@@ -172,7 +172,7 @@ class ExecutedFloor {
     const double shown = 1 - hidden / gather.whole;
     Seconds sum;
     if (shown <= 0) return sum;
-    for (const step::DataTraffic::Part& part : traffic.weights)
+    for (const step::DataTraffic::Part& part : traffic.weights())
       sum += in_a_row(part, shown * part.bytes, std::max(1.0, std::round(shown * part.calls)));
     return sum;
   }

@@ -18,7 +18,7 @@ class SharedNetworks;
 struct SimulateOptions {
   bool reference = false;        ///< without memos, shared prices and shortcuts: the same results, slowly
   bool time_infeasible = false;  ///< also predicts the time of points that do not fit in memory
-  /// Loads that are simulated request by request: instead of them, their floors (step/serving/load_floor.h).
+  /// Loads that are simulated request by request: instead of them, their floors (serving/live/load_floor.h).
   bool load_floors = false;
   ExecutionMode mode = ExecutionMode::hierarchical;
   /// How far the network time of a collective may lie above its simulation where bounds prove it, relative,

@@ -14,10 +14,9 @@
 #include "engine/model/partition.h"
 #include "engine/step/feasibility.h"
 #include "engine/step/plan_pipeline.h"
-#include "engine/step/training/draw_step.h"
 #include "engine/step/training/operator_table.h"
 #include "engine/step/training/price_training.h"
-#include "engine/step/training/training_bytes.h"
+#include "engine/step/training/sent_in_step.h"
 
 namespace shardscape::evaluate {
 

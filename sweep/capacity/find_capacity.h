@@ -5,7 +5,7 @@
 //
 //   rule, constraint, memory   as the evaluator says it
 //   floors                     fewer requests are served by the fastest iterations than come, or no request can be as
-//                              quick as is promised (engine/step/serving/load_floor.h)
+//                              quick as is promised (engine/serving/live/load_floor.h)
 //
 // The others are simulated. The first number of GPUs with a plan that misses nothing is the answer, so nothing is taken
 // to grow with the number of GPUs; of several plans the best by the study's first objective, then the smallest point

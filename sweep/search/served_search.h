@@ -1,5 +1,5 @@
 // Search among servers of a load that is simulated request by request: all points get their floors
-// (engine/step/serving/load_floor.h), a small part of a simulation each, and are simulated in the order of the best
+// (engine/serving/live/load_floor.h), a small part of a simulation each, and are simulated in the order of the best
 // value that these leave for the objective, until that is beyond the answer.
 //
 // Floors are known of latencies, and of requests_per_s and goodput_requests_per_s_per_gpu where the whole run counts

@@ -17,9 +17,9 @@
 
 #include <fmt/format.h>
 
+#include "engine/serving/live/load_floor.h"
 #include "engine/serving/live/serve_load.h"
 #include "engine/simulate.h"
-#include "engine/step/serving/load_floor.h"
 #include "sweep/space/point_text.h"
 #include "sweep/study/trace_file.h"
 #include "tests/support/paths.h"
@@ -258,7 +258,7 @@ TEST(LoadFloors, PromptsThatBeginAlikeShareTheCache) {
   const serving::Offered offered{load, 1, 1};
   const serving::LiveMeasured m = serving::serve_load(offered, rules, timer);
   EXPECT_GT(m.hits[0], 0.9);
-  EXPECT_LE(m.requests_per_s, step::load_floor(offered, rules, timer, 1).in_a_run);
+  EXPECT_LE(m.requests_per_s, serving::load_floor(offered, rules, timer, 1).in_a_run);
 }
 
 // 24 ranks with attention of their own, each iteration as long as the rank with most sequences has of them: 48
@@ -281,7 +281,7 @@ TEST(LoadFloors, RanksAreAllAsFullAsTheBusiest) {
   const serving::Offered offered{load, 48, 1};
   const serving::LiveMeasured m = serving::serve_load(offered, rules, timer);
   EXPECT_NEAR(m.requests_per_s, 48.0 / 2000, 1e-3);
-  EXPECT_LE(m.requests_per_s, step::load_floor({load, 50, 1}, rules, timer, 1).in_a_run);
+  EXPECT_LE(m.requests_per_s, serving::load_floor({load, 50, 1}, rules, timer, 1).in_a_run);
 }
 
 }  // namespace

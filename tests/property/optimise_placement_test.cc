@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "engine/simulate.h"
-#include "engine/step/training/training_bytes.h"
+#include "engine/step/training/sent_in_step.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/seeds.h"
 

@@ -40,7 +40,14 @@ struct CallPrices {
     return collectives.time(asked) - spared_in_turn(kind, asked);
   }
   /// What groups of other stages cost an operation on a healthy machine if all of them send at once.
-  [[nodiscard]] Seconds cost_of_siblings(const network::CollectiveKey& asked) const;
+  [[nodiscard]] Seconds cost_of_siblings(const network::CollectiveKey& asked) const {
+    if (plan.pipeline == 1) return Seconds(0);
+    const Seconds each =
+        collectives.time_without_faults({asked.op, (1 / asked.calls) * asked.bytes, asked.group});
+    network::CollectiveKey within = asked;
+    within.slice = stage_slice(0, network::PlanLayout(plan), plan);
+    return asked.calls * each - collectives.time_within_slice(within);
+  }
   /// The part of that which an operation in passes is spared.
   [[nodiscard]] Seconds spared_in_turn(ParallelGroup kind, const network::CollectiveKey& asked) const {
     if (turns == nullptr || turns->beside[kind] <= 0) return Seconds(0);

@@ -116,6 +116,9 @@ class LayerEmitter {
   void append_join(std::vector<Item>& items, ParallelGroup group, double expected) const;
   /// Adds an instruction to the program, `stretch` (Item) times as long where it is compute.
   void add(execution::Instruction instruction, double stretch) const;
+  void add(const std::vector<Item>& items) const {
+    for (const Item& item : items) add(item.instruction, item.stretch);
+  }
   /// Adds what compute loses again while exchanges of experts hide beside it for so many seconds.
   void add_lost_to_exchanges(double hidden) const;
   /// Expected seconds of all repeats of a call.

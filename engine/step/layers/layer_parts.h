@@ -16,7 +16,7 @@
 // exchange of experts (model::Operator::beside_exchange) stands behind that call, in backward, too.
 //
 // Sums over parts are LayerCost, and TokenCost in servers; prices (price_training.h), programs of ranks
-// (emit_training.h, emit_iterations.h), of which timelines and traces are made, bytes (training_bytes.h) and the
+// (emit_training.h, emit_iterations.h), of which timelines and traces are made, bytes (sent_in_step.h) and the
 // operator table (operator_table.h) all read this list. In which order a pass runs layers, and what of each, is told by
 // TrainingStep::stream().
 #pragma once

@@ -59,23 +59,20 @@ EnumArray<ParallelGroup, Seconds> LayerTimer::price_calls(const PartCost& part) 
 }
 
 network::CollectivePrices::Priced LayerTimer::priced(const model::CollectiveCall& call) const {
-  const CallKey key{call.op, call.group, call.bytes};
-  const auto known = std::ranges::find(known_, key, &KnownCall::key);
-  if (known != known_.end()) return known->priced;
-  const auto priced = prices_->priced(call);
-  if (!prices_->collectives.healthy().plain()) known_.push_back({key, priced});
-  return priced;
+  const auto ask = [&] { return KnownCall{prices_->priced(call)}; };
+  if (prices_->collectives.healthy().plain()) return ask().priced;
+  return known_.get({call.op, call.group, call.bytes}, ask).priced;
 }
 
 Seconds LayerTimer::saved_in_row(const model::CollectiveCall& call, Seconds work) const {
   const auto ask = [&] { return prices_->collectives.saved_in_row(prices_->on_stage(call), work); };
-  const auto known = std::ranges::find(known_, CallKey{call.op, call.group, call.bytes}, &KnownCall::key);
-  if (known == known_.end()) return ask();
-  if (known->work != work) {
-    known->saved = ask();
-    known->work = work;
+  if (prices_->collectives.healthy().plain()) return ask();
+  KnownCall& known = known_.at({call.op, call.group, call.bytes}).value;
+  if (known.work != work) {
+    known.saved = ask();
+    known.work = work;
   }
-  return known->saved;
+  return known.saved;
 }
 
 PassTime LayerTimer::operator()(LayerKind kind, Pass pass) const {
@@ -120,12 +117,9 @@ Seconds LayerTimer::spared_of(const PartCost& part) const {
 }
 
 Seconds LayerTimer::spared_by(const model::CollectiveCall& call) const {
-  const DriftKey key{call.op, call.bytes, call.repeats};
-  const auto known = std::ranges::find(drift_, key, &KnownDrift::key);
-  if (known != drift_.end()) return known->spared;
-  const Seconds spared = spared_by_drift(call, *prices_);
-  if (!prices_->collectives.healthy().plain()) drift_.push_back({key, spared});
-  return spared;
+  const auto ask = [&] { return spared_by_drift(call, *prices_); };
+  if (prices_->collectives.healthy().plain()) return ask();
+  return drift_.get({call.op, call.group, call.bytes, call.repeats}, ask);
 }
 
 Seconds LayerTimer::spared(LayerKind kind, const Segments& segments) const {

@@ -1,10 +1,10 @@
 // Times what a microbatch takes through a layer: device, exposed communication and host, forward and backward apart.
 #pragma once
 
-#include <boost/container/small_vector.hpp>
 #include <optional>
 #include <vector>
 
+#include "engine/base/short_memo.h"
 #include "engine/step/layers/call_prices.h"
 #include "engine/step/layers/layer_times.h"
 #include "engine/step/layers/training_step.h"
@@ -56,32 +56,22 @@ class LayerTimer {
   const TrainingStep& in_;
   const LayerCosts& costs_;
   std::optional<CallPrices> prices_;
-  /// All of a call that its price depends on, beside the prices.
+  /// All of a call that its price depends on, beside the prices; what drift spares of it depends on the repeats, too.
   struct CallKey {
     network::CollectiveOp op = network::CollectiveOp::all_reduce;
     ParallelGroup group = ParallelGroup::tensor;
     Bytes bytes;
+    double repeats = 1;
     friend bool operator==(const CallKey&, const CallKey&) = default;
   };
   struct KnownCall {
-    CallKey key;
     network::CollectivePrices::Priced priced;
     std::optional<Seconds> work = {};  ///< between calls of the row that was asked for last
     Seconds saved = {};                ///< by one of them
   };
-  mutable boost::container::small_vector<KnownCall, 8> known_;
-  /// All of a call of the context group that what drift spares of it depends on.
-  struct DriftKey {
-    network::CollectiveOp op = network::CollectiveOp::ring_pass;
-    Bytes bytes;
-    double repeats = 1;
-    friend bool operator==(const DriftKey&, const DriftKey&) = default;
-  };
-  struct KnownDrift {
-    DriftKey key;
-    Seconds spared;
-  };
-  mutable boost::container::small_vector<KnownDrift, 4> drift_;
+  /// Not used on the plain path, which asks for each call.
+  mutable ShortMemo<CallKey, KnownCall, 8> known_;
+  mutable ShortMemo<CallKey, Seconds, 4> drift_;
 };
 
 /// Times a pass through a layer that consists of these segments, on the healthy machine; without `collectives`, calls

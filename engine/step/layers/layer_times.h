@@ -12,23 +12,45 @@
 
 #include "engine/base/enum_array.h"
 #include "engine/base/memo.h"
+#include "engine/base/short_memo.h"
 #include "engine/model/stage_layers.h"
 #include "engine/network/groups/rank_group.h"
 #include "engine/network/prices/among_siblings.h"
 #include "engine/network/prices/flow_set.h"
 #include "engine/schedule/pipeline.h"
 #include "engine/spec/plan.h"
-#include "engine/step/layers/pass_time.h"
+#include "engine/spec/time_class.h"
 #include "engine/step/layers/price_layers.h"
 #include "engine/step/layers/training_step.h"
 
 namespace shardscape::step {
 
-/// The passes through one layer; `weight` and `input` are filled where some backward of it is cut.
-struct LayerPasses {
-  PassTime forward, backward, weight, input;
-  std::array<Seconds, kPasses> launch;  ///< pass_launch(); index: Pass
+/// Time by class of one pass of a microbatch through a layer or a stage.
+struct PassTime : Breakdown {
+  PassTime() = default;
+  PassTime(const Breakdown& times) : Breakdown(times) {}
+
+  /// The sum over the classes that a pass can have, in the order of the table; the others are zero.
+  [[nodiscard]] Seconds total() const {
+    Seconds sum;
+    for (const TimeClass c :
+         {TimeClass::compute, TimeClass::recompute, TimeClass::tensor_comm, TimeClass::context_comm,
+          TimeClass::expert_comm, TimeClass::data_comm, TimeClass::host}) {
+      sum += (*this)[c];
+    }
+    return sum;
+  }
 };
+
+/// A pass through one layer.
+struct LayerPass {
+  PassTime time;
+  Seconds launch;  ///< pass_launch()
+  /// The part of `time` in which the host is not waited for.
+  [[nodiscard]] Seconds runs() const { return time.total() - time[TimeClass::host]; }
+};
+/// The passes through one layer, index: Pass; those of weights and of inputs are filled where some backward is cut.
+using LayerPasses = std::array<LayerPass, kPasses>;
 
 /// Backward of layers for one microbatch (the head's on average), each by itself; within a pass some layers wait less
 /// for the host. All blocks count together, and so do all modules of further tokens; 0 where the stage has no such
@@ -55,22 +77,19 @@ struct ChunkPasses {
   /// exchanges of experts of each run beside the compute of the other.
   std::array<Seconds, 2> hidden;
   Seconds weight_exposed;  ///< by which data-parallel traffic beside it makes `weight` longer
-  /// The part of its forward or backward that calls, and that traffic lies beside. `cuts`: without weight gradients.
-  [[nodiscard]] Seconds calling(Pass pass, bool cuts) const {
+  /// The work of a pass that data-parallel traffic lies beside, without what that exposes. `cuts`: gradients of
+  /// weights are a pass of their own, which calls nobody.
+  [[nodiscard]] Seconds work(Pass pass, bool cuts) const {
+    const Seconds put_off = weight - weight_exposed;
+    if (pass == Pass::weight) return put_off;
     const PassTime& time = pass == Pass::forward ? forward : backward;
-    const bool put_off = cuts && pass != Pass::forward;
-    return time.total() - time[TimeClass::data_comm] - lead -
-           (put_off ? weight - weight_exposed : Seconds(0));
+    const Seconds all = time.total() - time[TimeClass::data_comm];
+    return (cuts && pass == Pass::backward ? all - put_off : all) - lead;
   }
 };
 struct StagePasses : ChunkPasses {
   Seconds slowed;  ///< by which faults make the forward longer, in a pipeline
   BackwardByRole backwards;
-};
-
-struct KnownLayer {
-  LayerKind kind;
-  LayerPasses passes;
 };
 
 /// What the passes of a stage or chunk depend on besides the times of its layers.
@@ -80,15 +99,10 @@ struct StageKind {
   std::int32_t deferred = 0;  ///< TrainingStep::deferred()
   friend bool operator==(const StageKind&, const StageKind&) = default;
 };
-template <class Passes>
-struct Known {
-  StageKind kind;
-  Passes passes;
-};
-/// Seconds that a forward through one chunk and a backward through another hide of each other.
-struct KnownPair {
+/// A forward through one chunk and a backward through another.
+struct PairKind {
   StageKind forward, backward;
-  Seconds hidden;
+  friend bool operator==(const PairKind&, const PairKind&) = default;
 };
 
 /// Times of the operations of one kind of groups.
@@ -96,6 +110,12 @@ struct AmongSiblings {
   Seconds time;    ///< with all groups sending at once
   Seconds others;  ///< the part of it that is due to the groups of other stages
   Seconds in_use;  ///< of it, for which its busiest links are in use
+  AmongSiblings& operator+=(const AmongSiblings& more) {
+    time += more.time;
+    others += more.others;
+    in_use += more.in_use;
+    return *this;
+  }
   /// What is spared where those of other stages send for a share of the time only. `in_phase`: the share of that for
   /// which they use these links at the same time, 0..1.
   [[nodiscard]] Seconds spared(ParallelGroup group, double share, double in_phase = 0) const {
@@ -132,7 +152,6 @@ struct ContendedCalls {
     EnumArray<ParallelGroup, Seconds> longer = {};  ///< seconds that calls take longer
     EnumArray<ParallelGroup, Seconds> lost = {};    ///< seconds of traffic that calls keep from its links
   };
-  StageContents contents;
   /// Seconds by which tensor groups of the same stage that lie along the context axis make each other's calls longer;
   /// filled when first asked for.
   std::optional<Seconds> apart = {};
@@ -148,25 +167,32 @@ struct ContendedCalls {
 /// Times of layers that plans share; each entry is filled when it is first asked for.
 struct LayerTimes {
   std::uint64_t id = 0;  ///< in a LayerTimesMemo: above 0, and different for different layers; else 0
-  std::vector<KnownLayer> layers;          ///< kinds of layers that were asked for
-  std::vector<ContendedCalls> contended;   ///< calls of the stages that were asked for
-  std::vector<Known<StagePasses>> stages;  ///< stages that were asked for
-  std::vector<Known<ChunkPasses>> chunks;  ///< chunks of stages that have several
-  std::vector<KnownPair> pairs;            ///< pairs of passes through chunks
+  ShortMemo<LayerKind, LayerPasses> layers;
+  ShortMemo<StageContents, ContendedCalls> contended;
+  ShortMemo<StageKind, StagePasses> stages;
+  ShortMemo<StageKind, ChunkPasses> chunks;  ///< of stages that have several
+  ShortMemo<PairKind, Seconds> pairs;        ///< seconds that they hide of each other
   std::optional<network::RankGroups> groups;
   /// Of messages between stages: in a chain, in a ring.
   std::array<std::optional<schedule::Transfer>, 2> transfers;
 
   void forget() {
-    layers.clear();
-    contended.clear();
-    stages.clear();
-    pairs.clear();
-    chunks.clear();
+    layers.forget();
+    contended.forget();
+    stages.forget();
+    pairs.forget();
+    chunks.forget();
     groups.reset();
     for (std::optional<schedule::Transfer>& transfer : transfers) transfer.reset();
   }
 };
+
+/// The times at a place of a memo, emptied where they were another key's.
+template <class Place>
+LayerTimes& times_at(const Place& place) {
+  if (place.fresh) place.value.forget();
+  return place.value;
+}
 
 /// How a training plan lies on the ranks, and what layers see of its schedule: whether weight gradients run apart.
 struct PlanOnRanks {
@@ -177,7 +203,15 @@ struct PlanOnRanks {
   ScheduleKind schedule = kPlainSchedule;
   friend bool operator==(const PlanOnRanks&, const PlanOnRanks&) = default;
 };
-PlanOnRanks on_ranks(const TrainingStep& inputs);
+inline PlanOnRanks on_ranks(const TrainingStep& in) {
+  const ParallelPlan& plan = in.plan;
+  return {{plan.tensor, plan.context, plan.data, plan.pipeline},
+          plan.order,
+          plan.expert,
+          plan.expert_tensor,
+          plan.sequence_parallel,
+          in.schedule_of_layers()};
+}
 
 /// What the times of a plan's layers depend on.
 struct LayersKey {
@@ -188,14 +222,23 @@ struct LayersKey {
   friend bool operator==(const LayersKey&, const LayersKey&) = default;
 };
 
-LayersKey layers_key(const TrainingStep& inputs);
+inline LayersKey layers_key(const TrainingStep& in) {
+  return {on_ranks(in), in.plan.microbatch, in.plan.recompute, in.deferred() > 0};
+}
 
 /// Remembers times for one setting on one healthy machine. They are exact, as only plans share them that agree in
 /// everything they depend on, and bounded.
 class LayerTimesMemo {
  public:
   /// Returns the times for the plan's layers. The reference is valid until the next call.
-  LayerTimes& times_for(const TrainingStep& inputs);
+  LayerTimes& times_for(const TrainingStep& inputs) {
+    const auto [times, fresh] = known_.at(layers_key(inputs));
+    if (fresh) {
+      times.forget();
+      times.id = next_id();
+    }
+    return times;
+  }
   /// A number that no times in the memo have as their id.
   std::uint64_t next_id() { return ++last_id_; }
 

@@ -15,7 +15,6 @@
 
 #include "engine/spec/plan.h"
 #include "engine/step/layers/layer_times.h"
-#include "engine/step/layers/pass_time.h"
 
 namespace shardscape::step {
 

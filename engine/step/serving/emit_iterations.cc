@@ -163,15 +163,11 @@ class IterationEmitter {
     return steps;
   }
 
-  void emit(const std::vector<Item>& items) {
-    for (const Item& item : items) layer_emitter_.add(item.instruction, item.stretch);
-  }
-
   void emit(const std::vector<Step>& steps, Seconds launch) {
     std::vector<Item> items;
     HostLead lead;
     layer_emitter_.append(items, steps, launch, lead);
-    emit(items);
+    layer_emitter_.add(items);
   }
 
   /// Adds the gap between the kernels of a block, `seconds` long.
@@ -210,7 +206,7 @@ class IterationEmitter {
       items.push_back(item);
     }
     if (waits) layer_emitter_.append_join(items, call.group, comm);
-    emit(items);
+    layer_emitter_.add(items);
   }
 
   void emit_half_layer(const Block& block, const Block& previous, PlaceInRun place) {
@@ -221,7 +217,8 @@ class IterationEmitter {
                      std::vector<Item> items;
                      if (before != nullptr) layer_emitter_.append_steps(items, *before);
                      layer_emitter_.append_steps(items, work);
-                     exchange != nullptr ? emit_beside(*exchange, std::move(items), hidden) : emit(items);
+                     exchange != nullptr ? emit_beside(*exchange, std::move(items), hidden)
+                                         : layer_emitter_.add(items);
                    });
     layer_emitter_.add_lost_to_exchanges(hidden);
     builder_.add(host_launch(block.host.launch));

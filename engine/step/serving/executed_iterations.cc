@@ -72,24 +72,15 @@ class ExecutedIterations {
   }
 
   std::optional<Outcome> outcome(const IterationShape& shape, std::int64_t groups, std::int64_t rounds) {
-    execution::ProgramBuilder builder(run_.network, in_.setting.system.stack.communication, collectives_,
-                                      run_.placement);
+    execution::ProgramBuilder builder = run_.builder(in_.setting, collectives_);
     emit_iterations(in_, costs_, shape, groups, rounds, builder);
     if (collectives_.unreachable() || builder.unreachable()) {
       run_.unreachable = true;
       return std::nullopt;
     }
     const execution::Programs programs = builder.finish();
-    const execution::ExecutionResult& result =
-        run_.executor.run(programs, run_.network.bytes_per_second(), nullptr, run_.fold);
-    if (!result.deadlock.empty()) {
-      run_.deadlock = result.deadlock.front();
-      return std::nullopt;
-    }
-    run_.events += result.events;
-    run_.messages += result.messages;
-    run_.operators += result.operators;
-    return Outcome{result.end, result.accounts};
+    const execution::ExecutionResult* const result = run_.execute(programs);
+    return result != nullptr ? std::optional(Outcome{result->end, result->accounts}) : std::nullopt;
   }
 
   /// The replica that takes longest from the end of one outcome to the end of the other.

@@ -16,14 +16,6 @@ namespace {
 using serving::Iteration;
 using serving::Measured;
 
-/// A decode iteration of all sequences that run at once, each with half of its output done.
-Iteration full_decode(const InferenceInputs& in) {
-  Iteration iteration;
-  iteration.decoding = static_cast<double>(std::min(in.shape.clients, in.shape.slots));
-  iteration.cached = iteration.decoding * half_done_tokens(in.setting.workload);
-  return iteration;
-}
-
 /// Most segments of courses that are remembered, some ten megabytes: each concurrency has a course of its own.
 constexpr std::size_t kMostSegments = 1 << 16;
 
@@ -163,9 +155,12 @@ void size_cache(const Setting& setting, const std::vector<Bytes>& free, const st
   shape.resident = std::max(shape.resident, needed);
 }
 
-double half_done_tokens(const WorkloadSpec& workload) {
-  return static_cast<double>(workload.prompt_tokens) +
-         std::max(1.0, 0.5 * static_cast<double>(workload.output_tokens));
+Iteration full_decode(const WorkloadSpec& workload, const ServingShape& shape) {
+  Iteration iteration;
+  iteration.decoding = static_cast<double>(std::min(shape.clients, shape.slots));
+  iteration.cached = iteration.decoding * (static_cast<double>(workload.prompt_tokens) +
+                                           std::max(1.0, 0.5 * static_cast<double>(workload.output_tokens)));
+  return iteration;
 }
 
 TokenCosts& InferenceMemo::token_costs(const Setting& setting, const ParallelPlan& plan) {
@@ -221,14 +216,14 @@ void time_inference(const InferenceInputs& in, const network::CollectivePrices& 
   if (flattened != nullptr) {
     // One iteration shows whether dead links cut ranks off. Its time would be zero then, and measuring a
     // period of iterations that take no time would make no sense.
-    timer(full_decode(in));
+    timer(full_decode(in.setting.workload, in.shape));
     if (flattened->unreachable) return;
   }
   if (in.setting.workload.load) return time_load(in, timer, how, out, observer);
   fill_latencies(serving::measure(memo.trajectory(load, rules_of(in)), load, timer), out);
   const auto [all, busiest] = coupled_requests(in.setting, in.plan, in.shape.coupled);
   out.decode_batch *= static_cast<double>(all) / static_cast<double>(busiest);
-  out.step_time = Seconds(serving::total(timer(full_decode(in))));
+  out.step_time = Seconds(serving::total(timer(full_decode(in.setting.workload, in.shape))));
   const WorkloadSpec& workload = in.setting.workload;
   out.tokens_per_s_per_gpu = static_cast<double>(workload.concurrency * workload.output_tokens) /
                              out.e2e.value() / static_cast<double>(in.plan.gpus());

@@ -56,8 +56,9 @@ std::int64_t requests_in_flight(const Setting& setting, const ParallelPlan& plan
 /// mean.
 double cached_tokens(const Setting& setting);
 
-/// Tokens that a sequence attends to with half of its output done, its own latest token included.
-double half_done_tokens(const WorkloadSpec& workload);
+/// A decode iteration of all sequences of a replica that run at once, each with half of its output done: it attends to
+/// its prompt and so many tokens, its own latest one included.
+serving::Iteration full_decode(const WorkloadSpec& workload, const ServingShape& shape);
 
 /// How many requests' caches fit into the stack's share of what every stage has left; from 1 to the concurrency.
 std::int64_t cache_places(const Setting& setting, const std::vector<Bytes>& free,

@@ -39,14 +39,6 @@ serving::Pool decoding_pool(const Setting& setting, const PoolInputs& pool, cons
   return all;
 }
 
-/// A decode iteration of one replica's sequences if they are spread evenly, each with half of its output done.
-Iteration even_decode(const Setting& setting, const PoolInputs& pool) {
-  Iteration iteration;
-  iteration.decoding = static_cast<double>(std::min(pool.shape.clients, pool.shape.slots));
-  iteration.cached = iteration.decoding * half_done_tokens(setting.workload);
-  return iteration;
-}
-
 Iteration one_prompt(const Setting& setting) {
   const auto tokens = static_cast<double>(setting.workload.prompt_tokens);
   return {0, 0, tokens, tokens * tokens, 0.5 * tokens * tokens, 1};
@@ -122,7 +114,7 @@ bool time_disaggregated(const Setting& setting, const Pool& prefill, const Pool&
                                    : timer_of(decode);
   // One iteration of each pool shows whether dead links cut ranks off; check that before anything is served.
   read(one_prompt(setting));
-  out.step_time = Seconds(serving::total(write(even_decode(setting, writes))));
+  out.step_time = Seconds(serving::total(write(full_decode(setting.workload, writes.shape))));
   const auto executed_cut = [](const Pool& pool) { return pool.run != nullptr && pool.run->unreachable; };
   if (traffic.unreachable || split.unreachable || executed_cut(prefill) || executed_cut(decode)) return false;
   if (prefill.collectives.unreachable() || decode.collectives.unreachable()) return true;

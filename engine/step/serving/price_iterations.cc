@@ -6,7 +6,7 @@
 
 #include "engine/base/check.h"
 #include "engine/step/serving/inference.h"
-#include "engine/step/training/training_bytes.h"
+#include "engine/step/training/sent_in_step.h"
 
 namespace shardscape::step {
 

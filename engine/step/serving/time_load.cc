@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "engine/step/serving/load_floor.h"
+#include "engine/serving/live/load_floor.h"
 
 namespace shardscape::step {
 
@@ -102,7 +102,7 @@ serving::Iteration of_busiest(serving::Iteration all, std::int64_t coupled) {
 namespace {
 
 /// Floors in the place of what a simulation measures.
-serving::LiveMeasured measured(const LoadFloor& floor) {
+serving::LiveMeasured measured(const serving::LoadFloor& floor) {
   const auto always = [](double seconds) {
     serving::Percentiles p;
     p.mean = p.p50 = p.p90 = p.p95 = p.p99 = seconds;
@@ -141,9 +141,10 @@ void time_load(const InferenceInputs& in, const serving::Timer& timer, LoadTimin
                                   : static_cast<double>(in.setting.workload.concurrency) /
                                         static_cast<double>(clients * coupled);
   const double replicas = static_cast<double>(coupled) * busy;
-  std::optional<LoadFloor> floor;
+  std::optional<serving::LoadFloor> floor;
   if (load.open() || timing == LoadTiming::floors)
-    floor = load_floor({load, clients, coupled}, rules, timed, std::min(in.shape.clients, in.shape.slots));
+    floor = serving::load_floor({load, clients, coupled}, rules, timed,
+                                std::min(in.shape.clients, in.shape.slots));
   const auto gpus = static_cast<double>(in.plan.gpus());
   if (timing == LoadTiming::floors) return fill_load(measured(*floor), replicas, gpus, out);
   const serving::LiveMeasured m = serving::serve_load(

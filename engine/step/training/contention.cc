@@ -25,7 +25,7 @@ constexpr double kMet = 0.9;
 
 /// What of the priced contention may be wrong, as a share of what calls take longer: of exchanges of context groups,
 /// and of other calls, which are short and many. Of calls of tensor groups that come apart, the share of what those of
-/// the same stage cost each other. Chosen together with the shares in step_contention.cc on 2,669 random plans
+/// the same stage cost each other. Chosen together with the shares in price_training.cc on 2,669 random plans
 /// of all shipped training stacks on nodes of NVIDIA's, of which execution moves four by more than 5 %: all of them are
 /// marked, and 0.8 % of all.
 constexpr double kContextOpen = 0.09, kCallsOpen = 0.4, kApartOpen = 0.1;
@@ -80,14 +80,8 @@ class ContentionSum {
   /// The data-parallel traffic of a stage: beside the passes of each microbatch, and once in a step.
   [[nodiscard]] ContendedData data_of(std::int32_t stage) {
     ContendedData data;
-    const DataTraffic traffic = data_traffic(in_, in_.parameters_of(stage));
-    for (const Pass pass : kTrainingPasses) {
-      for (const DataTraffic::Part& part : traffic.beside(pass, in_.cuts()))
-        add_part(part, pass, data.beside);
-    }
-    for (const DataTraffic::Part& part : traffic.gradients)
-      add_part(part, in_.cuts() ? Pass::weight : Pass::backward, data.once);
-    for (const DataTraffic::Part& part : traffic.weights) add_part(part, Pass::forward, data.once);
+    for (const DataTraffic::Part& part : data_traffic(in_, stage).parts)
+      add_part(part, part.once ? data.once : data.beside);
     return data;
   }
 
@@ -105,13 +99,13 @@ class ContentionSum {
       const bool forward = pass == Pass::forward;
       const Seconds passes = forward ? step.forward : step.backward;
       const bool sends = std::ranges::any_of(
-          traffic.sent, [&](const ContendedData::Sent& sent) { return sent.beside == pass; });
+          traffic.sent, [&](const ContendedData::Sent& sent) { return sent.part.pass == pass; });
       if (!sends || passes <= Seconds(0)) return Seconds(0);
       boost::container::small_vector<Seconds, 8> windows(1, overlapped / count * passes);
       if (&traffic == &data.beside && !step.chunks.empty()) {
         windows.clear();
         for (const ChunkPasses& chunk : step.chunks)
-          windows.push_back(overlapped * chunk.calling(pass, in_.cuts()));
+          windows.push_back(overlapped * chunk.work(pass, in_.cuts()));
       }
       const std::span<const Seconds> all(windows.data(), windows.size());
       return add_axes(traffic, {pass, passes, all, forward ? forward_wait : backward_wait}, share, often,
@@ -123,7 +117,7 @@ class ContentionSum {
     if (hidden <= Seconds(0)) return;
     Seconds gather;
     for (const ContendedData::Sent& sent : data.once.sent)
-      if (sent.beside == Pass::forward) gather += sent.time;
+      if (sent.part.pass == Pass::forward) gather += sent.time;
     const Seconds beside_forward = std::min(hidden, step.gather_hidden);
     // Of what turns spare at the end it is not told whether gather or gradients, so the latter may seem to hide more.
     const auto share_of = [](Seconds part, Seconds all) {
@@ -159,10 +153,10 @@ class ContentionSum {
   /// All operations of a stage in passes.
   [[nodiscard]] SiblingTimes in_passes(const ContendedData& data) const {
     SiblingTimes passes = calls_.siblings;
+    const double m = in_.pipeline.per_chunk();
     for (const ParallelGroup group : enum_values<ParallelGroup>()) {
-      passes[group].time += in_.pipeline.per_chunk() * data.beside.siblings[group].time;
-      passes[group].others += in_.pipeline.per_chunk() * data.beside.siblings[group].others;
-      passes[group].in_use += in_.pipeline.per_chunk() * data.beside.siblings[group].in_use;
+      const AmongSiblings& each = data.beside.siblings[group];
+      passes[group] += {m * each.time, m * each.others, m * each.in_use};
     }
     return passes;
   }
@@ -250,20 +244,17 @@ class ContentionSum {
   }
 
  private:
-  void add_part(const DataTraffic::Part& part, Pass pass, ContendedData::Traffic& traffic) {
+  void add_part(const DataTraffic::Part& part, ContendedData::Traffic& traffic) {
     const network::CollectiveKey asked = part.key(groups_);
     if (asked.nothing()) return;
     const Seconds time = collectives_.time(part.key(groups_, prices_.slice)),
                   others = prices_.cost_of_siblings(asked);
     if (others > Seconds(0)) {
-      AmongSiblings& among = traffic.siblings[part.group];
       const Seconds on_links = collectives_.healthy().time_on_links(asked);
-      among.time += on_links;
-      among.others += others;
-      among.in_use += collectives_.healthy().most_use(asked) * on_links;
+      traffic.siblings[part.group] += {on_links, others, collectives_.healthy().most_use(asked) * on_links};
     }
     traffic.time += time;
-    traffic.sent.push_back({part, pass, time, others});
+    traffic.sent.push_back({part, time, others});
   }
 
   /// A pass beside traffic.
@@ -280,7 +271,7 @@ class ContentionSum {
     Seconds data, longer_in_all, lost;  // in the mean over the traffic, whose parts share the pass evenly
     Breakdown longer;
     for (ContendedData::Sent& sent : traffic.sent) {
-      if (sent.beside != pass) continue;
+      if (sent.part.pass != pass) continue;
       const Seconds traffic_time = share * (sent.time - spared(sent, once));
       if (traffic_time <= Seconds(0)) continue;
       data += traffic_time;
@@ -368,9 +359,7 @@ class ContentionSum {
         calls_.ends.push_back(sent);
         continue;
       }
-      calls_.siblings[call.group].time += sent.seconds;
-      calls_.siblings[call.group].others += sent.others;
-      calls_.siblings[call.group].in_use += one.most_use * sent.seconds;
+      calls_.siblings[call.group] += {sent.seconds, sent.others, one.most_use * sent.seconds};
       calls_.sent.push_back(sent);
       if (call.group == ParallelGroup::context) context += call.repeats * one.time;
     }
@@ -408,12 +397,12 @@ class ContentionSum {
     const Bytes bytes = slowed_ ? sent_beside.part.bytes : Bytes(0);
     const double calls = slowed_ ? sent_beside.part.calls : 0;
     for (ContendedCalls::Meeting& known : calls_.meetings) {
-      if (known.way == *sent_beside.way && known.pass == sent_beside.beside && known.bytes == bytes &&
+      if (known.way == *sent_beside.way && known.pass == sent_beside.part.pass && known.bytes == bytes &&
           known.calls == calls)
         return known;
     }
     ContendedCalls::Meeting& meeting = calls_.meetings.emplace_back(
-        ContendedCalls::Meeting{*sent_beside.way, sent_beside.beside, bytes, calls});
+        ContendedCalls::Meeting{*sent_beside.way, sent_beside.part.pass, bytes, calls});
     boost::container::small_vector<std::optional<network::KeptPaces>, 8> paces(calls_.calls.size());
     std::optional<network::LinkLoads> of_data;  // on sick links
     for (const ContendedCalls::Sent& sent : calls_.sent) {
@@ -455,13 +444,10 @@ class ContentionSum {
 template <class Use>
 auto with_stage(const StepMachine& machine, std::size_t number, const Use& use) {
   const auto stage = static_cast<std::int32_t>(number);
-  std::vector<ContendedCalls> own;
-  std::vector<ContendedCalls>& listed = machine.shared != nullptr ? machine.shared->contended : own;
-  const StageContents contents = machine.in.contents(stage);
-  auto calls = std::ranges::find(listed, contents, &ContendedCalls::contents);
-  const bool fresh = calls == listed.end();
-  if (fresh) calls = listed.insert(calls, ContendedCalls{contents});
-  ContentionSum sum(machine, number, *calls);
+  ShortMemo<StageContents, ContendedCalls> own;
+  const auto [calls, fresh] =
+      (machine.shared != nullptr ? machine.shared->contended : own).at(machine.in.contents(stage));
+  ContentionSum sum(machine, number, calls);
   if (fresh) sum.list_calls(machine.in.stage_layers(stage));
   std::optional<DataCosts> own_data;
   std::optional<ContendedData>& data = machine.data_of(number, own_data).contended;
@@ -479,8 +465,7 @@ Seconds spared_apart(const ParallelPlan& plan, const network::CollectiveKey& ask
 
 network::LinkSet links_of_data(const StepMachine& machine, std::size_t stage) {
   network::LinkSet links;
-  const model::ParameterGroups parameters = machine.in.parameters_of(static_cast<std::int32_t>(stage));
-  for (const DataTraffic::Part& part : data_traffic(machine.in, parameters).all()) {
+  for (const DataTraffic::Part& part : data_traffic(machine.in, static_cast<std::int32_t>(stage)).parts) {
     const network::CollectiveKey asked = part.key(machine.groups);
     if (!asked.nothing()) links.insert_all(machine.collectives.healthy().links(asked));
   }
@@ -490,14 +475,10 @@ network::LinkSet links_of_data(const StepMachine& machine, std::size_t stage) {
 bool beside_passes_slowed(const StepMachine& machine, std::size_t stage) {
   const network::CollectivePrices& sick = machine.collectives;
   const network::Slice slice = machine.calls_of(stage, sick).slice;
-  const DataTraffic traffic =
-      data_traffic(machine.in, machine.in.parameters_of(static_cast<std::int32_t>(stage)));
-  for (const DataTraffic::Parts* const parts :
-       {&traffic.forward_gather, &traffic.backward_gather, &traffic.backward_scatter}) {
-    for (const DataTraffic::Part& part : *parts)
-      if (sick.added_by_faults(part.key(machine.groups, slice)) > Seconds(0)) return true;
-  }
-  return false;
+  return std::ranges::any_of(
+      data_traffic(machine.in, static_cast<std::int32_t>(stage)).parts, [&](const DataTraffic::Part& part) {
+        return !part.once && sick.added_by_faults(part.key(machine.groups, slice)) > Seconds(0);
+      });
 }
 
 Contention contention_of(const StepMachine& machine, const TimedStage& step) {

@@ -26,7 +26,7 @@
 // groups, where ranks drift so that they come apart (apart_spared()). The mark is what of that may be wrong, as a share
 // of the step: of what exchanges of context groups and other calls take longer (kContextOpen, kCallsOpen), of what
 // groups cost each other that come apart (kApartOpen), of all where replicas come apart (kReplicasOpen), of turns
-// and of messages between stages that meet each other (step_contention.h), and the time for which such messages are
+// and of messages between stages that meet each other (price_training.cc), and the time for which such messages are
 // under way beside traffic of every microbatch that crosses their links: what they cost is not priced. Left out: calls
 // of the embedding and the head.
 //

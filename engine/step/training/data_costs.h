@@ -26,22 +26,23 @@ struct TailCosts {
 template <class Time>
 TailCosts tail_costs(const DataTraffic& traffic, const Time& time) {
   TailCosts costs;
-  for (const DataTraffic::Part& part : traffic.weights) costs.weights.add(time(part), part.calls);
-  for (const DataTraffic::Part& part : traffic.gradients)
+  for (const DataTraffic::Part& part : traffic.weights()) costs.weights.add(time(part), part.calls);
+  for (const DataTraffic::Part& part : traffic.gradients())
     costs.gradients.push_back({part.group, part.calls, time(part)});
   return costs;
 }
 
-/// Traffic beside the passes of one microbatch, in seconds, before they hide any of it.
-struct BesideCosts {
-  Seconds forward, backward, weight;  ///< beside the pass of that name
+/// Traffic beside one pass of each microbatch, before that hides any of it.
+struct BesideCost {
+  Seconds time;
+  double calls = 0;
 };
+using BesideCosts = std::array<BesideCost, std::size(kTrainingPasses)>;  ///< index: Pass
 
 /// The traffic of a stage in the form that contention_of() reads.
 struct ContendedData {
   struct Sent {
     DataTraffic::Part part;
-    Pass beside = Pass::forward;           ///< of which it lies beside
     Seconds time, others;                  ///< of the part, and the share of it due to groups of other stages
     std::optional<Seconds> on_links = {};  ///< the part of `time` on links; filled when first asked for
     std::optional<std::uint32_t> way = {};  ///< its HealthyCosts::way_number(); filled when first asked for
@@ -64,20 +65,8 @@ struct DataCosts {
   std::array<std::vector<double>, 2> left;
 };
 
-/// The costs of the stages that plans with equal data parallelism have.
-class StageDataCosts {
- public:
-  /// Returns the costs of a stage, empty when it is new. The reference is valid until the next call.
-  DataCosts& costs_of_stage(const TrainingStep& inputs, std::int32_t stage);
-  void forget() { known_.clear(); }
-
- private:
-  struct Known {
-    StageContents stage;
-    DataCosts costs;
-  };
-  std::vector<Known> known_;
-};
+/// The costs of the stages that plans with equal data parallelism have; those of a new one are empty.
+using StageDataCosts = ShortMemo<StageContents, DataCosts>;
 
 /// What the costs of data parallelism depend on beside the layers of a stage.
 struct DataKey {
@@ -96,7 +85,8 @@ class DataCostsMemo {
   StageDataCosts& costs_for(const TrainingStep& inputs) { return costs_in(known_, inputs, 0, 0); }
   /// Returns those of a stage under faults of links. The reference is valid until the next call.
   DataCosts& costs_for(const TrainingStep& inputs, std::uint64_t faults, std::size_t stage) {
-    return costs_in(sick_, inputs, faults, stage).costs_of_stage(inputs, static_cast<std::int32_t>(stage));
+    const StageContents contents = inputs.contents(static_cast<std::int32_t>(stage));
+    return costs_in(sick_, inputs, faults, stage).at(contents).value;
   }
 
  private:

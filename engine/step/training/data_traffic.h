@@ -1,7 +1,9 @@
-// The data-parallel traffic of one stage of one replica, before any of it is hidden.
+// The data-parallel traffic of one stage of one replica, before any of it is hidden: a list that all read which price,
+// emit or count it.
 #pragma once
 
 #include <boost/container/static_vector.hpp>
+#include <span>
 
 #include "engine/network/prices/collective_setup.h"
 #include "engine/step/layers/training_step.h"
@@ -16,36 +18,46 @@ struct DataTraffic {
     network::CollectiveOp op = network::CollectiveOp::all_reduce;
     Bytes bytes;
     double calls = 1;
+    Pass pass = Pass::forward;  ///< beside which it lies, of every microbatch
+    bool once = false;          ///< sent once in a step instead, with or for such a pass
     [[nodiscard]] network::CollectiveKey key(const network::RankGroups& groups,
                                              const network::Slice& slice = {}) const {
       return {op, bytes, groups[group], calls, slice};
     }
   };
-  /// At most one part for each group of parameters: the groups that send anything.
-  using Parts = boost::container::static_vector<Part, kCopyGroups.size()>;
-  Parts forward_gather;    ///< of weights, for each microbatch's forward
-  Parts backward_gather;   ///< of weights, for each microbatch's backward
-  Parts backward_scatter;  ///< of gradients, after each microbatch's backward
-  Parts gradients;         ///< sent once a step, with the last microbatch's backward
-  Parts weights;           ///< gathered once a step, after the optimizer
+  /// At most one part of a kind for each group of parameters: the groups that send anything. Those of one pass stand
+  /// together.
+  boost::container::static_vector<Part, 3 * kCopyGroups.size()> parts;
 
-  /// All of it.
-  [[nodiscard]] boost::container::static_vector<Part, 5 * kCopyGroups.size()> all() const {
-    boost::container::static_vector<Part, 5 * kCopyGroups.size()> parts;
-    for (const Parts* const some :
-         {&forward_gather, &backward_gather, &backward_scatter, &gradients, &weights})
-      parts.insert(parts.end(), some->begin(), some->end());
-    return parts;
+  /// What lies beside a pass of every microbatch: gathers of weights, and scatters of gradients with the pass that
+  /// computes weight gradients.
+  [[nodiscard]] std::span<const Part> beside(Pass pass) const {
+    return parts_where([&](const Part& part) { return !part.once && part.pass == pass; });
   }
-  /// The traffic beside one pass of every microbatch. Gradients leave in the pass that computes weight gradients.
-  [[nodiscard]] boost::container::static_vector<Part, 2 * kCopyGroups.size()> beside(Pass pass,
-                                                                                     bool cut) const;
+  /// Gradients that are sent once in a step, with the last microbatch's pass that computes weight gradients.
+  [[nodiscard]] std::span<const Part> gradients() const {
+    return parts_where([](const Part& part) { return part.once && part.pass != Pass::forward; });
+  }
+  /// Weights that are gathered once in a step, after the optimizer.
+  [[nodiscard]] std::span<const Part> weights() const {
+    return parts_where([](const Part& part) { return part.once && part.pass == Pass::forward; });
+  }
+
+ private:
+  template <class Belongs>
+  [[nodiscard]] std::span<const Part> parts_where(const Belongs& belongs) const {
+    const Part *first = parts.data(), *const end = first + parts.size();
+    while (first != end && !belongs(*first)) ++first;
+    const Part* last = first;
+    while (last != end && belongs(*last)) ++last;
+    return {first, last};
+  }
 };
 
 /// Whether traffic goes beside the passes of every microbatch; otherwise all of it goes once, at the end of a step.
 bool sends_beside_passes(const TrainingStep& inputs);
 
-/// Lists the traffic. `parameters`: those of the stage on one rank, before ZeRO shards them.
-DataTraffic data_traffic(const TrainingStep& inputs, const model::ParameterGroups& parameters);
+/// Lists the traffic of a stage.
+DataTraffic data_traffic(const TrainingStep& inputs, std::int32_t stage);
 
 }  // namespace shardscape::step

@@ -200,10 +200,6 @@ class TrainingEmitter {
       builder_.add(on_channel(Kind::sent, channel(pass), 0));
   }
 
-  void emit(const std::vector<Item>& items) const {
-    for (const Item& item : items) layer_emitter_.add(item.instruction, item.stretch);
-  }
-
   /// Whether something else can begin in the middle of the item.
   static bool cuttable(const Item& item) {
     return item.instruction.kind == Kind::compute || item.instruction.kind == Kind::launch;
@@ -273,7 +269,7 @@ class TrainingEmitter {
 
   /// Starts a share of the gather of updated weights.
   void start_gather(double share) {
-    for (const DataTraffic::Part& part : now_.traffic.weights) {
+    for (const DataTraffic::Part& part : now_.traffic.weights()) {
       const double calls = std::max(1.0, std::round(share * part.calls));
       if (share > 0) builder_.add(start(part, calls, share * part.bytes / calls));
     }
@@ -284,14 +280,14 @@ class TrainingEmitter {
   void emit_gathering(const std::vector<Item>& items, std::int32_t chunk) {
     const bool leads = in_.pipeline.wraps();
     if (chunk == 0 || !leads) start_gather(gathered_beside(chunk));
-    emit(items);
-    join(now_.traffic.weights);
+    layer_emitter_.add(items);
+    join(now_.traffic.weights());
     if (leads && chunk + 1 < in_.pipeline.virtual_stages) start_gather(gathered_beside(chunk + 1));
   }
 
   /// Decides how much of the weights' gather forwards hide; the rest stays behind the optimizer.
   void split_weights() {
-    if (now_.traffic.weights.empty() || stack_.communication.gather_overlap <= 0) return;
+    if (now_.traffic.weights().empty() || stack_.communication.gather_overlap <= 0) return;
     // Under dualpipe a stage and its mirror make these calls together, so both must find the same share. So both sum up
     // in the order of the model, whichever chunk that puts first, and take the lesser of their two forwards, which
     // differ where only one of them has sick links.
@@ -337,14 +333,15 @@ class TrainingEmitter {
             0};
   }
 
-  void join(const DataTraffic::Parts& parts) {
+  void join(std::span<const DataTraffic::Part> parts) {
     for (const DataTraffic::Part& part : parts)
       builder_.add(join_lane(lanes_[part.group], Account::data_comm));
   }
 
   void release_buckets() {
-    for (std::size_t i = 0; i < now_.traffic.gradients.size(); ++i) {
-      const DataTraffic::Part& part = now_.traffic.gradients[i];
+    const std::span<const DataTraffic::Part> gradients = now_.traffic.gradients();
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const DataTraffic::Part& part = gradients[i];
       double& gone = now_.buckets_gone[i];
       const double whole =
           whole_buckets(part.calls, GradientShares(in_, now_.stage, part.group).after(now_.layers_done));
@@ -384,7 +381,7 @@ class TrainingEmitter {
     const std::vector<Item> items = layers_of(pass);
     std::vector<Instruction> calls;
     Seconds traffic;
-    for (const DataTraffic::Part& part : now_.traffic.beside(pass.pass, in_.cuts())) {
+    for (const DataTraffic::Part& part : now_.traffic.beside(pass.pass)) {
       const double mine = std::max(1.0, std::round(part.calls / chunks));
       calls.push_back(start(part, mine, part.bytes / chunks / mine));
       traffic += in_turn(part, mine, part.bytes / chunks);
@@ -396,7 +393,7 @@ class TrainingEmitter {
     } else if (pass.releases) {
       emit_releasing(items, pass.chunk);
     } else {
-      emit(items);
+      layer_emitter_.add(items);
     }
     send_boundary(pass);
     await_boundary(pass);
@@ -451,24 +448,25 @@ class TrainingEmitter {
     HostLead lead;
     layer_emitter_.append(items, steps_[kHeadLayer.index()][at(Pass::weight)],
                           pass_launch(in_, kHeadLayer, Pass::weight), lead);
-    emit(items);
+    layer_emitter_.add(items);
     return builder_.end_block("W#");
   }
 
   std::int32_t build_tail() {
-    for (std::size_t i = 0; i < now_.traffic.gradients.size(); ++i) {
-      const DataTraffic::Part& part = now_.traffic.gradients[i];
+    const std::span<const DataTraffic::Part> gradients = now_.traffic.gradients();
+    for (std::size_t i = 0; i < gradients.size(); ++i) {
+      const DataTraffic::Part& part = gradients[i];
       const double calls = part.calls - now_.buckets_gone[i];
       if (calls > 0) builder_.add(start(part, calls, part.bytes / part.calls));
     }
-    join(now_.traffic.gradients);
+    join(gradients);
     add_lost(lost_in_step(in_, now_.tail, now_.hidden.all(), Seconds(now_.last_backward)));
     const OptimizerCost optimizer = optimizer_cost(in_, *device_, now_.stage);
     builder_.add(compute(optimizer.total().value(), Account::optimizer,
                          builder_.name("optimizer", {optimizer.update.work, optimizer.total().value()}),
                          builder_.bound(name_of(optimizer.update.bound))));
     start_gather(1 - gathered_beside());
-    join(now_.traffic.weights);
+    join(now_.traffic.weights());
     return builder_.end_block("end of step");
   }
 
@@ -490,7 +488,7 @@ class TrainingEmitter {
   std::int32_t build_stage(std::int32_t stage) {
     set_slice(stage);
     now_ = {.stage = stage, .deferred = in_.last(stage) ? in_.deferred() : 0};
-    now_.traffic = data_traffic(in_, in_.parameters_of(stage));
+    now_.traffic = data_traffic(in_, stage);
     now_.tail = tail_costs(now_.traffic, [&](const DataTraffic::Part& part) { return expected(part); });
     const bool all_defer = now_.deferred > 0 && now_.deferred == in_.pipeline.microbatches;
     for (std::int32_t c = 0; c < in_.pipeline.virtual_stages; ++c) {

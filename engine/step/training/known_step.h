@@ -12,6 +12,7 @@
 // same faults as well.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -47,7 +48,23 @@ struct KnownStep {
 class PartsToPrice {
  public:
   /// Marks all parts, or, if a `known` step is given (it may be null), only the parts that faults touch.
-  void find(const TrainingStep& inputs, const network::CollectivePrices& collectives, const KnownStep* known);
+  void find(const TrainingStep& in, const network::CollectivePrices& collectives, const KnownStep* known) {
+    stages_.assign(static_cast<std::size_t>(in.plan.pipeline), {});
+    boundaries_ = pipeline_ = true;
+    known_ = known;
+    if (known == nullptr) return;
+    boundaries_ = pipeline_ = !in.sick.empty() || collectives.touched(known->boundaries);
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      const bool sick = std::ranges::any_of(in.sick, [&](const SickStage& of) { return of.stage == s; });
+      const KnownStep::Links& links = known->links[s];
+      Stage& stage = stages_[s];
+      stage.passes = sick || collectives.touched(links.passes);
+      stage.beside = stage.passes || collectives.touched(links.beside);
+      stage.tail = sick || collectives.touched(links.tail);
+      stage.data = collectives.touched(links.data);
+      pipeline_ = pipeline_ || stage.beside;
+    }
+  }
 
   /// The known step that the other parts are read from, or null.
   [[nodiscard]] const KnownStep* known() const { return known_; }
@@ -79,18 +96,7 @@ struct SickLinksOfStage {
   std::size_t stage = 0;
   friend bool operator==(const SickLinksOfStage&, const SickLinksOfStage&) = default;
 };
-class SickLayersMemo {
- public:
-  /// Returns the times of the stage's layers. The reference is valid until the next call.
-  LayerTimes& times_for(const SickLinksOfStage& stage) {
-    const auto [times, fresh] = known_.at(stage);
-    if (fresh) times.forget();
-    return times;
-  }
-
- private:
-  /// Room for the draws of faults for one choice of degrees; some ten megabytes.
-  SlotMemo<SickLinksOfStage, LayerTimes, 8192> known_;
-};
+/// Room for the draws of faults for one choice of degrees; some ten megabytes.
+using SickLayersMemo = SlotMemo<SickLinksOfStage, LayerTimes, 8192>;
 
 }  // namespace shardscape::step

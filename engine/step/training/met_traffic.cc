@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/step/training/data_beside.h"
 #include "engine/step/training/data_traffic.h"
+#include "engine/step/training/stage_passes.h"
 
 namespace shardscape::step {
 
@@ -27,42 +27,6 @@ struct TrafficWindow {
 };
 using TrafficWindows = std::vector<std::vector<TrafficWindow>>;  ///< index: stage; in the order of time
 
-/// The traffic beside a pass of a stage: seconds, and number of calls.
-struct TrafficOfPass {
-  Seconds seconds;
-  double calls = 0;
-};
-using TrafficOfStage = std::array<TrafficOfPass, std::size(kTrainingPasses)>;
-
-TrafficOfStage traffic_of(const StepMachine& machine, std::size_t stage) {
-  const TrainingStep& in = machine.in;
-  const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(stage)));
-  std::optional<DataCosts> own;
-  std::optional<BesideCosts>& costs = machine.data_of(stage, own).beside;
-  if (!costs) costs = beside_costs(machine, stage);
-  TrafficOfStage of;
-  for (const auto& [pass, seconds] :
-       {std::pair{Pass::forward, costs->forward}, std::pair{Pass::backward, costs->backward},
-        std::pair{Pass::weight, costs->weight}}) {
-    TrafficOfPass& here = of[static_cast<std::size_t>(pass)];
-    here.seconds = seconds;
-    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts())) here.calls += part.calls;
-  }
-  return of;
-}
-
-/// The work of a pass that its traffic lies beside, and what passes before that work.
-struct WorkOfPass {
-  Seconds lead, work;
-};
-WorkOfPass work_of(const ChunkPasses& passes, Pass pass) {
-  const auto working = [](const PassTime& time) { return time.total() - time[TimeClass::data_comm]; };
-  const Seconds weight = passes.weight - passes.weight_exposed;
-  if (pass == Pass::weight) return {Seconds(0), weight};
-  const bool forward = pass == Pass::forward;
-  return {passes.lead, (forward ? working(passes.forward) : working(passes.backward) - weight) - passes.lead};
-}
-
 /// The traffic of these stages.
 TrafficWindows windows_of(const StepMachine& machine, const StepTimes& times,
                           const std::vector<std::size_t>& looked_at, schedule::OrderedRun& orders) {
@@ -72,8 +36,9 @@ TrafficWindows windows_of(const StepMachine& machine, const StepTimes& times,
   schedule::PipelineShape shape = in.pipeline;
   shape.microbatches = std::min(shape.microbatches, kMostLaidOut * shape.stages);
   orders.run(shape, times.times, times.pipeline.transfer, &spans);
-  std::vector<TrafficOfStage> traffic(stages);  // none of the others
-  for (const std::size_t s : looked_at) traffic[s] = traffic_of(machine, s);
+  std::vector<BesideCosts> traffic(stages);  // none of the others
+  for (const std::size_t s : looked_at)
+    traffic[s] = machine.known(s, &DataCosts::beside, [&] { return beside_costs(machine, s); });
   const double before = 1 - in.setting.system.stack.communication.data_overlap;
   TrafficWindows windows(stages);
   for (const schedule::PipelineSpan& span : spans) {
@@ -82,9 +47,9 @@ TrafficWindows windows_of(const StepMachine& machine, const StepTimes& times,
     const auto s = static_cast<std::size_t>(span.stage);
     const auto& [seconds, calls] = traffic[s][static_cast<std::size_t>(pass)];
     if (seconds <= Seconds(0)) continue;
-    const auto [lead, work] =
-        work_of(times.chunk(times.twin[s] * chunks + static_cast<std::size_t>(op.chunk)), pass);
-    windows[s].push_back({span.start + (lead + before * work).value(),
+    const ChunkPasses& passes = times.chunk(times.twin[s] * chunks + static_cast<std::size_t>(op.chunk));
+    const Seconds lead = pass == Pass::weight ? Seconds(0) : passes.lead;
+    windows[s].push_back({span.start + (lead + before * passes.work(pass, in.cuts())).value(),
                           (seconds / static_cast<double>(chunks)).value(),
                           (seconds / std::max(1.0, calls)).value()});
   }
@@ -94,15 +59,13 @@ TrafficWindows windows_of(const StepMachine& machine, const StepTimes& times,
 /// The stages whose groups use links in common with those of this one, in traffic beside passes.
 std::vector<std::size_t> sharing_links(const StepMachine& machine, std::size_t stage) {
   const TrainingStep& in = machine.in;
-  const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(stage)));
   std::vector<std::size_t> others;
-  for (const Pass pass : kTrainingPasses) {
-    for (const DataTraffic::Part& part : traffic.beside(pass, in.cuts())) {
-      const std::vector<network::LinkSet>& links = machine.collectives.healthy().links_by_slice(
-          part.key(machine.groups, network::stage_slice(0, network::PlanLayout(in.plan), in.plan)));
-      for (std::size_t s = 0; s < links.size(); ++s)
-        if (s != stage && links[stage].intersects(links[s])) others.push_back(s);
-    }
+  for (const DataTraffic::Part& part : data_traffic(in, static_cast<std::int32_t>(stage)).parts) {
+    if (part.once) continue;
+    const std::vector<network::LinkSet>& links = machine.collectives.healthy().links_by_slice(
+        part.key(machine.groups, network::stage_slice(0, network::PlanLayout(in.plan), in.plan)));
+    for (std::size_t s = 0; s < links.size(); ++s)
+      if (s != stage && links[stage].intersects(links[s])) others.push_back(s);
   }
   std::ranges::sort(others);
   others.erase(std::unique(others.begin(), others.end()), others.end());

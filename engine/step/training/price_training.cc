@@ -11,11 +11,10 @@
 #include "engine/model/block_kinds.h"
 #include "engine/spec/zero.h"
 #include "engine/step/layers/host_work.h"
-#include "engine/step/training/data_beside.h"
+#include "engine/step/training/contention.h"
 #include "engine/step/training/met_traffic.h"
 #include "engine/step/training/stage_passes.h"
 #include "engine/step/training/stage_tails.h"
-#include "engine/step/training/step_contention.h"
 
 namespace shardscape::step {
 
@@ -167,6 +166,89 @@ Seconds waits(const StepTimes& step, std::size_t stage, const PassTime& busy) {
   return std::max(Seconds(0), Seconds(step.pipeline.end_without_transfers[stage]) - busy.total());
 }
 
+/// The shares that may be wrong of what siblings that take turns still cost each other, and of what turns spare in
+/// data-parallel traffic beside passes, as execution may bring more of it together than the schedule does. Of 3,480
+/// random plans that contend on the links of a torus, 62 are off by more than 5 %; with these shares 311 are marked, 45
+/// of those 62 among them.
+constexpr double kTurnsOpen = 0.2, kBesideOpen = 0.08;
+
+/// The share of what turns spare that may be wrong where the passes of neighbouring stages begin together, as each
+/// waits for the one before and all do the same, so that their calls meet. Chosen with those above.
+constexpr double kInStepOpen = 0.04;
+
+/// The share of a step by which turns of siblings (sibling_turns.h) may be wrong.
+double open_in_turns(const TrainingStep& in, const StepTimes& times, Seconds step) {
+  const bool in_step = row_of(in.pipeline.kind).in_step;
+  const Seconds spared = in_step ? std::max(Seconds(0), times.spared_in_turn) : Seconds(0);
+  return (kTurnsOpen * times.turns.left + kBesideOpen * times.turns.beside_passes + kInStepOpen * spared) /
+         step;
+}
+
+/// The share of a step by which messages between stages may make it longer because they meet: a message leaves its
+/// stage before the next one does, unless it takes longer than the pass between them. Then both may take twice as long.
+double open_in_messages(const TrainingStep& in, const StepTimes& times, std::size_t stage, Seconds step) {
+  if (in.plan.pipeline == 1 || times.pipeline.transfer.blocking) return 0;
+  double shortest = times.times.front().forward;
+  for (const schedule::StageTime& time : times.times)
+    shortest = std::min({shortest, time.forward, time.backward - (in.cuts() ? time.weight : 0)});
+  if (times.pipeline.transfer.longest() <= shortest) return 0;
+  const PipelineTimes& ends = times.pipeline;
+  return std::max(0.0, ends.end[stage] - ends.end_without_transfers[stage]) / step.value();
+}
+
+/// The times of the stage that ends last, on a healthy machine.
+TimedStage timed_stage(const TrainingStep& in, const StepTimes& times, std::size_t stage, Seconds step) {
+  const PassTime busy = all_passes(in, times, stage);
+  const double m = in.pipeline.per_chunk();
+  const StagePasses& passes = times.passes(stage);
+  const PassTime &forward = passes.forward, &backward = passes.backward;
+  return TimedStage{stage,
+                    step,
+                    busy.total() - busy[TimeClass::data_comm],
+                    m * passes.work(Pass::forward, in.cuts()),
+                    m * passes.work(Pass::backward, in.cuts()),
+                    m * (forward[TimeClass::host] - passes.lead),
+                    m * (backward[TimeClass::host] - passes.lead),
+                    busy.total() > Seconds(0) ? waits(times, stage, busy) / busy.total() : 0,
+                    times.tails[stage].data_comm - times.tails[stage].lost,
+                    times.tails[stage].hidden.all(),
+                    Seconds(2.0 * in.pipeline.forwards() * times.pipeline.transfer.longest()),
+                    busy,
+                    times.pipeline.end,
+                    times.chunks_of(times.twin[stage])};
+}
+
+/// Adds contention to the step, from which siblings that take turns have taken `spared` already. It may be less with a
+/// sick device, whose longer attention core hides more of an exchange, but the step is never shorter than `at_least`;
+/// what lacks counts as waiting for the host.
+void add_contention(Breakdown contended, Seconds spared, Seconds at_least, StepPrediction& out) {
+  Seconds added;
+  for (const Seconds time : contended) added += time;
+  const Seconds less = std::max(Seconds(0), at_least - (out.step_time + added));
+  contended[TimeClass::host] += less;
+  const Seconds longer =
+      added + less;  // less than 0 where groups come apart that were priced as sending together
+  out.contention = longer - spared;
+  out.step_time += longer;
+  Seconds lacking;
+  for (const TimeClass c : enum_values<TimeClass>()) {
+    const Seconds left = out.breakdown[c] + contended[c];
+    lacking += std::min(Seconds(0), left);
+    out.breakdown[c] = std::max(Seconds(0), left);
+  }
+  // A class may have less than contention takes from it, if faults have left it less; the largest class gives the rest.
+  if (lacking != Seconds(0)) *std::ranges::max_element(out.breakdown) += lacking;
+}
+
+/// The contention on a machine whose devices are all like this sick one.
+Contention contention_on(const SickStage& device, const StepMachine& machine, const TimedStage& stage) {
+  const TrainingStep& in = machine.in;
+  const TrainingStep like{device.setting, in.plan,     device.costs, in.layers, in.chunks,
+                          in.parameters,  in.pipeline, {},           in.held};
+  const network::CollectivePrices collectives = machine.collectives.with_memory(memory_share(in));
+  return contention_of({like, machine.groups, collectives, nullptr, nullptr}, stage);
+}
+
 /// Times the healthy machine for what faults leave as it is: the contention and its mark.
 void time_healthy(const TrainingStep& in, const network::CollectivePrices& collectives,
                   TrainingScratch& scratch, StepPrediction& out) {
@@ -220,12 +302,11 @@ LastStage take_turns(const StepMachine& machine, LastStage last, TrainingScratch
   if (in.plan.pipeline == 1 || in.turns == nullptr) return last;
   // Links are recorded of a step that has been timed before.
   SHARDSCAPE_CHECK(machine.collectives.recorder() == nullptr, last.stage);
-  const PassTime busy = all_passes(in, times, last.stage);
   const Seconds step = last.end + once_per_step(in.setting);
   const auto beside = [&] { return met_traffic(machine, times, last.stage, scratch.memos.orders); };
-  const SiblingTurns turns = turns_of_siblings(
-      machine, timed_stage(in, times, last.stage, step, busy, waits(times, last.stage, busy)),
-      std::cref(beside));  // a reference takes no memory from the heap
+  const SiblingTurns turns =
+      turns_of_siblings(machine, timed_stage(in, times, last.stage, step),
+                        std::cref(beside));  // a reference takes no memory from the heap
   if (!turns.any) return last;
   times.turns = turns;
   const auto takes_turns = [&](ParallelGroup group) { return turns.beside[group] > 0; };
@@ -248,8 +329,8 @@ LastStage take_turns(const StepMachine& machine, LastStage last, TrainingScratch
 StepMachine with_calls(const StepMachine& machine, std::size_t stage, TrainingScratch& scratch) {
   LayerTimes* shared = nullptr;
   if (const KnownStep* const known = scratch.parts.known())
-    shared = scratch.parts.passes(stage) ? &scratch.memos.sick_layers.times_for(
-                                               {known->layers_id, machine.collectives.fault_epoch(), stage})
+    shared = scratch.parts.passes(stage) ? &times_at(scratch.memos.sick_layers.at(
+                                               {known->layers_id, machine.collectives.fault_epoch(), stage}))
                                          : &scratch.memos.layers.times_for(machine.in);
   return {machine.in, machine.groups, machine.collectives, shared, machine.data, machine.sick_data};
 }
@@ -279,9 +360,7 @@ Breakdown contention_of_sick(const StepMachine& machine, const LastStage& last, 
   };
   for (std::size_t s = 0; s < times.stages.size(); ++s) {
     if (!sick_links_carry_data(machine, s, scratch)) continue;
-    const PassTime busy = all_passes(in, times, s);
-    TimedStage stage =
-        timed_stage(in, times, s, last.end + once_per_step(in.setting), busy, waits(times, s, busy));
+    TimedStage stage = timed_stage(in, times, s, last.end + once_per_step(in.setting));
     const StepMachine own = with_calls(machine, s, scratch);
     keep_longer(contention_of(own, stage).added, last.end - times.tails[s].end);
     const bool touched = scratch.parts.known() == nullptr || scratch.parts.beside(s);
@@ -289,7 +368,7 @@ Breakdown contention_of_sick(const StepMachine& machine, const LastStage& last, 
         !beside_passes_slowed(machine, s))
       continue;
     stage.data_tail = Seconds(std::numeric_limits<double>::infinity());  // nothing that is sent once
-    keep_longer(contention_of(own, stage).added, busiest() - busy.total());
+    keep_longer(contention_of(own, stage).added, busiest() - all_passes(in, times, s).total());
   }
   return most;
 }
@@ -360,7 +439,7 @@ std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& 
   Breakdown& contended = times.contention_now = times.contention;
   const bool slower_machine = !in.sick.empty() && !collectives.has_faults() && in.plan.pipeline == 1;
   if (at_once || slower_machine) {
-    const TimedStage stage = timed_stage(in, times, critical, out.step_time, busy, waiting);
+    const TimedStage stage = timed_stage(in, times, critical, out.step_time);
     const Contention contention =
         slower_machine ? contention_on(in.sick.front(), machine, stage) : contention_of(machine, stage);
     contended = contention.added;

@@ -1,10 +1,12 @@
-// Sums the operations of all stages by link, from the loads that the network's prices are made of.
+// Sums the operations of all stages by link, from the loads that the network's prices are made of, and bytes by group.
 #include "engine/step/training/sent_in_step.h"
 
 #include <algorithm>
 #include <utility>
 
+#include "engine/network/collectives/collective_rows.h"
 #include "engine/step/training/contention.h"
+#include "engine/step/training/data_traffic.h"
 
 namespace shardscape::step {
 
@@ -19,14 +21,14 @@ void add_busy(const StepMachine& healthy, SentInStep& sent) {
     double stages = 0, seconds = 0;
   };
   std::vector<Users> users(sent.busy.size());
-  for (const SentInStep::Operation& operation : sent.operations) {
+  for (const auto& operation : sent.operations) {
     std::ranges::fill(users, Users());
     const std::vector<network::LinkSet>& stages = costs.links_by_slice(operation.key);
     for (std::size_t s = 0; s < stages.size(); ++s)
       stages[s].for_each([&](std::int32_t link) {
         Users& of = users[static_cast<std::size_t>(link)];
         of.stages += 1;
-        of.seconds += operation.of_stage[s].value();
+        of.seconds += operation.value[s].value();
       });
     for (const network::LinkLoad& load : costs.loads(operation.key))
       for (auto link = static_cast<std::size_t>(load.link); std::cmp_less(link, load.end()); ++link)
@@ -36,12 +38,11 @@ void add_busy(const StepMachine& healthy, SentInStep& sent) {
 
 /// Adds operations of a stage, which take so many seconds on their links.
 void add(const StepMachine& healthy, network::CollectiveKey key, std::size_t stage, Seconds seconds,
-         std::vector<SentInStep::Operation>& operations) {
+         SentInStep& sent) {
   key.slice = network::stage_slice(0, network::PlanLayout(healthy.in.plan), healthy.in.plan);
-  auto known = std::ranges::find(operations, key, &SentInStep::Operation::key);
-  if (known == operations.end())
-    known = operations.insert(known, {key, std::vector<Seconds>(healthy.in.layers.size())});
-  known->of_stage[stage] += seconds;
+  std::vector<Seconds>& of_stage = sent.operations.at(key).value;
+  of_stage.resize(healthy.in.layers.size());
+  of_stage[stage] += seconds;
 }
 
 /// Adds messages between stages, and what the ranks that receive them gather.
@@ -65,9 +66,37 @@ void add_messages(const StepMachine& healthy, SentInStep& sent) {
               load.flows * often * boundary.message.value() / costs.network().bytes_per_second()[link];
       if (gather.nothing()) continue;
       const auto receiver = static_cast<std::size_t>(back ? b : (b + 1) % count);
-      add(healthy, gather, receiver, often * costs.time_on_links(gather), sent.operations);
+      add(healthy, gather, receiver, often * costs.time_on_links(gather), sent);
     }
   }
+}
+
+/// Bytes that a rank of the group sends on average; `bytes` as the network counts them.
+Bytes bytes_of(CollectiveOp op, Bytes bytes, double ranks) {
+  const std::int32_t sweeps = network::row_of(op).sweeps;
+  return sweeps > 0 ? sweeps * ((ranks - 1) / ranks * bytes) : bytes;
+}
+
+/// Bytes of one microbatch's calls in one stage, forward and backward.
+GroupBytes stage_calls(const TrainingStep& in, std::int32_t stage,
+                       const network::CollectivePrices& collectives) {
+  const network::PlanLayout layout(in.plan);
+  GroupBytes sum;
+  in.each_part(in.stage_layers(stage), [&](const LayerRun& run, Pass /*pass*/, const PartCost& part) {
+    for (const model::CollectiveCall& call : part.calls)
+      sum[call.group] += run.count * sent_bytes(collectives, call, layout.group(call.group));
+  });
+  return sum;
+}
+
+/// Bytes of data-parallel traffic in one step.
+GroupBytes data_bytes(const TrainingStep& in, std::int32_t stage) {
+  GroupBytes sum;
+  for (const DataTraffic::Part& part : data_traffic(in, stage).parts) {
+    const double ranks = in.pipeline.copies() * ranks_of(in.plan, part.group);
+    sum[part.group] += (part.once ? 1 : in.pipeline.per_chunk()) * bytes_of(part.op, part.bytes, ranks);
+  }
+  return sum;
 }
 
 }  // namespace
@@ -78,8 +107,7 @@ SentInStep sent_in_step(const StepMachine& healthy) {
   sent.busy = sent.messages;
   for (std::size_t s = 0; s < healthy.in.layers.size(); ++s) {
     const Operations all = operations_of(healthy, s);
-    for (std::size_t i = 0; i < all.keys.size(); ++i)
-      add(healthy, all.keys[i], s, all.seconds[i], sent.operations);
+    for (std::size_t i = 0; i < all.keys.size(); ++i) add(healthy, all.keys[i], s, all.seconds[i], sent);
   }
   add_messages(healthy, sent);
   add_busy(healthy, sent);
@@ -92,26 +120,53 @@ Seconds busy_on_slow_link(const SentInStep& sent, const ParallelPlan& plan,
                           const network::CollectivePrices& sick, const network::SickLinks::SlowLink& slow) {
   const network::HealthyCosts& healthy = sick.healthy();
   double busy = slow.times * sent.messages[static_cast<std::size_t>(slow.link)];
-  for (const SentInStep::Operation& operation : sent.operations) {
-    const network::LinkLoad* const load = load_of(healthy.loads(operation.key), slow.link);
+  for (const auto& [of_first, of_stage] : sent.operations) {
+    const network::LinkLoad* const load = load_of(healthy.loads(of_first), slow.link);
     if (load == nullptr) continue;
     const double use = load->use;  // the next question may overwrite it
     const auto uses = [&](const network::LinkSet& links) { return links.contains(slow.link); };
-    const std::vector<network::LinkSet> stages = healthy.links_by_slice(operation.key);
+    const std::vector<network::LinkSet> stages = healthy.links_by_slice(of_first);
     const auto users = static_cast<double>(std::ranges::count_if(stages, uses));
     for (std::size_t s = 0; s < stages.size(); ++s) {
-      if (operation.of_stage[s] <= Seconds(0) || !uses(stages[s])) continue;
-      network::CollectiveKey key = operation.key;
+      if (of_stage[s] <= Seconds(0) || !uses(stages[s])) continue;
+      network::CollectiveKey key = of_first;
       key.slice = network::stage_slice(static_cast<std::int32_t>(s), network::PlanLayout(plan), plan);
       network::CollectiveKey call = key;
       call.bytes = (1 / key.calls) * key.bytes;
       call.calls = 1;
       const Seconds now = healthy.time_of_call(call, 1).on_links + sick.added_by_faults(key);
       const double longest = key.calls * now / healthy.time_on_links(key);
-      busy += std::min(slow.times * use, longest) / users * operation.of_stage[s].value();
+      busy += std::min(slow.times * use, longest) / users * of_stage[s].value();
     }
   }
   return Seconds(busy);
+}
+
+Bytes sent_bytes(const network::CollectivePrices& collectives, const model::CollectiveCall& call,
+                 const network::RankGroup& group) {
+  return call.repeats *
+         bytes_of(call.op, collectives.healthy().wire_bytes(call.op, call.bytes, group), group.size());
+}
+
+GroupBytes training_bytes(const TrainingStep& in, const network::CollectivePrices& collectives) {
+  GroupBytes most;
+  const double m = in.pipeline.per_chunk();
+  for (std::int32_t stage = 0; stage < in.plan.pipeline; ++stage) {
+    const GroupBytes calls = stage_calls(in, stage, collectives);
+    const GroupBytes data = data_bytes(in, stage);
+    for (const ParallelGroup group : enum_values<ParallelGroup>())
+      most[group] = std::max(most[group], m * calls[group] + data[group]);
+  }
+  if (in.plan.pipeline == 1) return most;
+  const double messages = m * in.pipeline.virtual_stages;
+  const Boundary boundary = in.boundary();
+  most[ParallelGroup::pipeline] = messages * boundary.message;
+  most.pipeline_wraps = in.pipeline.wraps();
+  // The boundary is sent in parts, and gathered again on arrival, in forward and in backward.
+  if (boundary.gathered > Bytes(0))
+    most[ParallelGroup::tensor] +=
+        2 * messages * bytes_of(CollectiveOp::all_gather, boundary.gathered, in.plan.tensor);
+  return most;
 }
 
 }  // namespace shardscape::step

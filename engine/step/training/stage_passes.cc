@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "engine/step/layers/host_work.h"
 #include "engine/step/layers/layer_timer.h"
 #include "engine/step/layers/paired_passes.h"
+#include "engine/step/training/data_traffic.h"
 
 namespace shardscape::step {
 
@@ -54,16 +56,22 @@ Seconds in_pair(const ChunkPasses& forward, const ChunkPasses& backward, std::si
   return forward.forward.total() + backward.backward.total() - forward.hidden[partner];
 }
 
-/// Keeps the slower of the passes of one stage on different devices, and of each layer: gradients leave when the
-/// slowest device has made them. That also holds for passes that the host bounds, which take equally long on any
-/// device.
-void keep_slower(StagePasses& kept, const StagePasses& other, bool pairs) {
-  const Seconds pair = std::max(in_pair(kept, kept, 0), in_pair(other, other, 0));
+/// Keeps the slower of the passes through one chunk on different devices. `apart`: its backward may be cut or not.
+void keep_slower(ChunkPasses& kept, const ChunkPasses& other, bool apart) {
+  kept.lead = other.lead;
   if (other.forward.total() > kept.forward.total()) kept.forward = other.forward;
-  if (other.backward.total() > kept.backward.total()) {
-    kept.backward = other.backward;
-    kept.weight = other.weight;
-  }
+  if (apart) kept.weight = std::max(kept.weight, other.weight);
+  kept.cut = std::max(kept.cut, other.cut);
+  if (other.backward.total() <= kept.backward.total()) return;
+  kept.backward = other.backward;
+  if (!apart) kept.weight = other.weight;
+}
+
+/// The same of a stage, and of each layer: gradients leave when the slowest device has made them. That also holds for
+/// passes that the host bounds, which take equally long on any device.
+void keep_slower(StagePasses& kept, const StagePasses& other, bool apart, bool pairs) {
+  const Seconds pair = std::max(in_pair(kept, kept, 0), in_pair(other, other, 0));
+  keep_slower(kept, other, apart);
   for (std::size_t role = 0; role < kept.backwards.roles.size(); ++role)
     kept.backwards.roles[role] = std::max(kept.backwards.roles[role], other.backwards.roles[role]);
   if (pairs) kept.hidden[0] = kept.forward.total() + kept.backward.total() - pair;
@@ -113,27 +121,31 @@ class StageTimer {
   /// The passes through all of these layers.
   [[nodiscard]] StagePasses passes_through(const LayerRuns& runs) {
     StagePasses passes;
-    const Spared less = spared(runs);
+    const bool leads = runs.size() > 1 && waits_for_host(runs);  // either all of them wait, or none does
+    const auto spared_in = [&](Pass pass) { return leads ? spared(runs, pass) : Waits(runs.size()); };
+    const Waits ahead = spared_in(Pass::forward), back = spared_in(Pass::backward),
+                cut = in_.pipeline.both_ways() ? spared_in(Pass::input) : Waits(runs.size()),
+                weights =
+                    in_.cuts() || in_.pipeline.both_ways() ? spared_in(Pass::weight) : Waits(runs.size());
     for (std::size_t i = 0; i < runs.size(); ++i) {
-      const LayerRun& run = runs[i];
-      const LayerPasses& layer = timed(run.kind);
-      passes.forward += run.count * layer.forward;
-      passes.forward[TimeClass::host] -= less.forward[i];
-      PassTime backward = run.count * backward_of(run.kind);
+      const auto [kind, count] = runs[i];
+      passes.forward += count * pass_of(kind, Pass::forward).time;
+      passes.forward[TimeClass::host] -= ahead[i];
+      PassTime backward = count * pass_of(kind, Pass::backward).time;
       Seconds alone = backward.total();
-      backward[TimeClass::host] -= less.backward[i];
-      passes.cut += run.count * cut_backward_of(run.kind).total() - less.cut[i];
-      if (in_.cuts(run.kind)) {
-        PassTime weight = run.count * layer.weight;
+      backward[TimeClass::host] -= back[i];
+      passes.cut += count * pass_of(kind, Pass::input).time.total() - cut[i];
+      if (in_.cuts(kind)) {
+        PassTime weight = count * pass_of(kind, Pass::weight).time;
         alone += weight.total();
-        weight[TimeClass::host] -= less.weight[i];
+        weight[TimeClass::host] -= weights[i];
         backward += weight;
         passes.weight += weight.total();
-      } else if (in_.splits(run.kind)) {
-        passes.weight += run.count * layer.weight.total() - less.weight[i];
+      } else if (in_.splits(kind)) {
+        passes.weight += count * pass_of(kind, Pass::weight).time.total() - weights[i];
       }
       passes.backward += backward;
-      passes.backwards[run.kind] += alone;
+      passes.backwards[kind] += alone;
     }
     passes.lead = pass_lead(in_);
     passes.forward[TimeClass::host] += passes.lead;
@@ -145,7 +157,7 @@ class StageTimer {
   /// All weight gradients of the head that the stack defers.
   [[nodiscard]] PassTime deferred() {
     if (in_.deferred() == 0) return {};
-    return static_cast<double>(in_.deferred()) * timed(kHeadLayer).weight;
+    return static_cast<double>(in_.deferred()) * pass_of(kHeadLayer, Pass::weight).time;
   }
 
   /// Seconds by which a forward through some layers and a backward through others are shorter as a pair. Exchanges hide
@@ -159,12 +171,13 @@ class StageTimer {
       return Seconds(0);
     PassInPair ahead, back;
     Seconds device;
-    const auto add = [&](const LayerWork& work, const PassTime& time, PassInPair& pass) {
-      const Seconds runs = time.total() - time[TimeClass::host];
+    const auto add = [&](const LayerWork& work, Pass of, PassInPair& pass) {
+      const LayerPass layer = pass_of(work.kind, of);
       const Segments segments = in_.segments(work.kind, work.pass);
       const Seconds hideable =
-          exchanges ? time[TimeClass::expert_comm] - timer_.split_experts(work.kind, segments) : Seconds(0);
-      device += work.count * runs;
+          exchanges ? layer.time[TimeClass::expert_comm] - timer_.split_experts(work.kind, segments)
+                    : Seconds(0);
+      device += work.count * layer.runs();
       const std::size_t before = pass.steps.size();
       std::vector<std::vector<Seconds>> pieces;
       if (exchanges) pieces = timer_.pieces(work.kind, segments);
@@ -173,13 +186,11 @@ class StageTimer {
           std::count_if(pass.steps.begin() + static_cast<std::ptrdiff_t>(before), pass.steps.end(),
                         [](const PairStep& step) { return step.kind == PairStep::Kind::exchange; });
       pass.layers.insert(pass.layers.end(), static_cast<std::size_t>(work.count),
-                         {runs - hideable, launch_of(work.kind, work.pass), calls / work.count});
+                         {layer.runs() - hideable, pass_of(work.kind, work.pass).launch, calls / work.count});
       pass.exchanges += calls;
     };
-    for (const LayerWork& work : in_.stream(backward, Pass::backward, true))
-      add(work, backward_of(work.kind), back);
-    for (const LayerWork& work : in_.stream(forward, Pass::forward, false))
-      add(work, timed(work.kind).forward, ahead);
+    for (const LayerWork& work : in_.stream(backward, Pass::backward, true)) add(work, Pass::backward, back);
+    for (const LayerWork& work : in_.stream(forward, Pass::forward, false)) add(work, Pass::forward, ahead);
     const Seconds least = launched_together(back, ahead);
     const double seconds = exchanges ? pair_up(ahead.steps, back.steps, stack.expert_overlap).hidden : 0;
     device -= Seconds(stack.expert_hidden * seconds);
@@ -189,104 +200,63 @@ class StageTimer {
   }
 
  private:
-  /// Waits for the host that each layer would have by itself, but that passes through all of the layers do not have.
-  struct Spared {
-    /// Index: run of layers; `backward` is without weight gradients that all backwards defer, `cut` without those that
-    /// some do.
-    boost::container::small_vector<Seconds, 4> forward, backward, cut, weight;
-  };
-
   /// Whether any of the layers would wait for the host by itself.
   [[nodiscard]] bool waits_for_host(const LayerRuns& runs) {
-    constexpr TimeClass kHost = TimeClass::host;
     return std::ranges::any_of(runs, [&](const LayerRun& run) {
-      const LayerPasses& layer = timed(run.kind);
-      return layer.forward[kHost] + layer.backward[kHost] + layer.weight[kHost] + layer.input[kHost] >
-             Seconds(0);
+      return std::ranges::any_of(
+          timed(run.kind), [](const LayerPass& pass) { return pass.time[TimeClass::host] > Seconds(0); });
     });
   }
 
-  [[nodiscard]] Spared spared(const LayerRuns& runs) {
-    Spared less;
-    for (auto* const waits : {&less.forward, &less.backward, &less.cut, &less.weight})
-      waits->resize(runs.size());
-    const auto add = [&](HostLead& lead, std::size_t i, Pass pass, const PassTime& time, Seconds& saved) {
-      const double count = runs[i].count;
-      const Seconds waits = time[TimeClass::host];
-      saved = std::max(Seconds(0),
-                       count * waits - lead.launch(count, time.total() - waits, launch_of(runs[i].kind, pass),
-                                                   meets_host(in_, runs[i].kind, pass)));
-    };
-    if (runs.size() == 1 || !waits_for_host(runs)) return less;  // either all of them wait, or none does
-    HostLead ahead, back, cut, weights;
-    for (std::size_t i = 0; i < runs.size(); ++i)
-      add(ahead, i, Pass::forward, timed(runs[i].kind).forward, less.forward[i]);
-    for (std::size_t i = runs.size(); i-- > 0;) {
-      const LayerKind kind = runs[i].kind;
-      add(back, i, Pass::backward, backward_of(kind), less.backward[i]);
-      if (in_.pipeline.both_ways())
-        add(cut, i, in_.splits(kind) ? Pass::input : Pass::backward, cut_backward_of(kind), less.cut[i]);
-      if (in_.splits(kind) || in_.cuts(kind))
-        add(weights, i, Pass::weight, timed(kind).weight, less.weight[i]);
+  /// Waits for the host that each layer would have by itself, but that a pass through all of them does not have; index:
+  /// run of layers.
+  using Waits = boost::container::small_vector<Seconds, 4>;
+  [[nodiscard]] Waits spared(const LayerRuns& runs, Pass pass) {
+    Waits saved(runs.size());
+    HostLead lead;
+    for (std::size_t n = 0; n < runs.size(); ++n) {
+      const std::size_t i = pass == Pass::forward ? n : runs.size() - 1 - n;
+      const auto [kind, count] = runs[i];
+      const Pass runs_as = pass == Pass::input && !in_.splits(kind) ? Pass::backward : pass;
+      if (pass == Pass::weight && !in_.splits(kind) && !in_.cuts(kind)) continue;
+      const LayerPass layer = pass_of(kind, runs_as);
+      saved[i] = std::max(Seconds(0),
+                          count * layer.time[TimeClass::host] -
+                              lead.launch(count, layer.runs(), layer.launch, meets_host(in_, kind, runs_as)));
     }
-    return less;
+    return saved;
   }
 
-  /// The backward of one layer for one microbatch; for the head the mean over microbatches.
-  [[nodiscard]] PassTime backward_of(LayerKind kind) {
+  /// A pass through one layer for one microbatch: the backward of the head as the mean over microbatches, and that
+  /// without weight gradients (Pass::input) only where the schedule puts these off in some backwards.
+  [[nodiscard]] LayerPass pass_of(LayerKind kind, Pass pass) {
     const LayerPasses& layer = timed(kind);
-    if (!in_.defers(kind)) return layer.backward;
+    const auto as = [&](Pass of) -> const LayerPass& { return layer[static_cast<std::size_t>(of)]; };
+    if (pass == Pass::input && !in_.splits(kind) && !in_.defers(kind)) return as(Pass::backward);
+    if (pass != Pass::backward || !in_.defers(kind)) return as(pass);
     const double share = in_.deferred_share();
-    PassTime backward = share * layer.input;
-    if (share < 1) backward += (1 - share) * layer.backward;
-    return backward;
+    LayerPass mean{share * as(Pass::input).time,
+                   share * as(Pass::input).launch + (1 - share) * as(Pass::backward).launch};
+    if (share < 1) mean.time += (1 - share) * as(Pass::backward).time;
+    return mean;
   }
 
-  /// The same where the schedule puts the weight gradients of blocks off in some backwards.
-  [[nodiscard]] const PassTime& cut_backward_of(LayerKind kind) {
-    const LayerPasses& layer = timed(kind);
-    return in_.splits(kind) ? layer.input : layer.backward;
-  }
-
-  /// Host time to launch a pass through a layer; for the head the mean over microbatches.
-  [[nodiscard]] Seconds launch_of(LayerKind kind, Pass pass) {
-    const LayerPasses& layer = timed(kind);
-    const Seconds whole = layer.launch[static_cast<std::size_t>(pass)];
-    if (pass != Pass::backward || !in_.defers(kind)) return whole;
-    const double share = in_.deferred_share();
-    return share * layer.launch[static_cast<std::size_t>(Pass::input)] + (1 - share) * whole;
-  }
-
+  /// The passes of a layer; the reference is valid until those of another kind are asked for.
   const LayerPasses& timed(LayerKind kind) {
-    const auto known = std::ranges::find(layers_, kind, &KnownLayer::kind);
-    if (known != layers_.end()) return known->passes;
-    layers_.reserve(kLayerKinds);  // so that references stay valid
-    layers_.push_back({kind, {}});
-    LayerPasses& layer = layers_.back().passes;
-    const auto fill = [&](Pass pass, PassTime& time) {
-      time = timer_(kind, pass);
-      layer.launch[static_cast<std::size_t>(pass)] = pass_launch(in_, kind, pass);
-    };
-    fill(Pass::forward, layer.forward);
-    fill(Pass::backward, layer.backward);
-    if (in_.cuts(kind) || in_.defers(kind) || in_.splits(kind)) fill(Pass::weight, layer.weight);
-    if (in_.defers(kind) || in_.splits(kind)) fill(Pass::input, layer.input);
+    const auto [layer, fresh] = layers_.at(kind);
+    if (!fresh) return layer;
+    const bool apart = in_.defers(kind) || in_.splits(kind);
+    for (const Pass pass : {Pass::forward, Pass::backward, Pass::weight, Pass::input}) {
+      if ((pass == Pass::weight && !apart && !in_.cuts(kind)) || (pass == Pass::input && !apart)) continue;
+      layer[static_cast<std::size_t>(pass)] = {timer_(kind, pass), pass_launch(in_, kind, pass)};
+    }
     return layer;
   }
 
   const TrainingStep& in_;
   const LayerTimer& timer_;
-  std::vector<KnownLayer>& layers_;
+  ShortMemo<LayerKind, LayerPasses>& layers_;
 };
-
-/// The passes of a kind, made where they are not known.
-template <class Passes, class Make>
-const Passes& known_passes(std::vector<Known<Passes>>& known, const StageKind& kind, const Make& make) {
-  const auto found = std::ranges::find(known, kind, &Known<Passes>::kind);
-  if (found != known.end()) return found->passes;
-  known.push_back({kind, make()});
-  return known.back().passes;
-}
 
 /// Times the passes of one stage on devices with these costs and prices. `known`: of layers that these take as long.
 class StageFiller {
@@ -302,7 +272,7 @@ class StageFiller {
 
   const StagePasses& all_chunks() {
     const StageKind kind{in_.contents(stage_), pairs_of_stages(in_), deferred_};
-    return known_passes(known_.stages, kind, [&] {
+    return known_.stages.get(kind, [&] {
       const LayerRuns layers = in_.stage_layers(stage_);
       StagePasses passes = timer_.passes_through(layers);
       if (kind.overlaps) passes.hidden[0] = timer_.hidden(layers, layers);
@@ -331,22 +301,10 @@ class StageFiller {
     });
     const ChunkPasses* of_chunk = nullptr;
     StageKind kind;
-    Seconds ahead, back;
     for (std::size_t c = 0; c < chunks.size(); ++c) {
       const StageKind before = std::exchange(kind, chunk_kind(c));
-      if (c == 0 || kind != before) {
-        of_chunk = &passes_of(c, kind);
-        ahead = of_chunk->forward.total();
-        back = of_chunk->backward.total();
-      }
-      ChunkPasses& chunk = chunks[c];
-      chunk.lead = of_chunk->lead;
-      if (ahead > chunk.forward.total()) chunk.forward = of_chunk->forward;
-      if (both) chunk.weight = std::max(chunk.weight, of_chunk->weight);
-      chunk.cut = std::max(chunk.cut, of_chunk->cut);
-      if (back <= chunk.backward.total()) continue;
-      chunk.backward = of_chunk->backward;
-      if (!both) chunk.weight = of_chunk->weight;
+      if (c == 0 || kind != before) of_chunk = &passes_of(c, kind);
+      keep_slower(chunks[c], *of_chunk, both);
     }
     each_pair([&](std::size_t c, std::size_t i, std::size_t mate) {
       chunks[c].hidden[i] = chunks[c].forward.total() + chunks[mate].backward.total() - slowest[c][i];
@@ -362,22 +320,16 @@ class StageFiller {
     return in_.chunk_layers(stage_, static_cast<std::int32_t>(chunk));
   }
   const ChunkPasses& passes_of(std::size_t chunk, const StageKind& kind) {
-    return known_passes(known_.chunks, kind,
-                        [&]() -> ChunkPasses { return timer_.passes_through(layers_of(chunk)); });
+    return known_.chunks.get(kind, [&] { return ChunkPasses(timer_.passes_through(layers_of(chunk))); });
   }
   /// Seconds that the forward of a chunk and the backward of its mate take together on these devices.
   Seconds pair_of(std::size_t chunk, std::size_t mate) {
     const StageKind forward = chunk_kind(chunk), backward = chunk_kind(mate);
     const Seconds ahead = passes_of(chunk, forward).forward.total(),
                   back = passes_of(mate, backward).backward.total();
-    const auto alike = [&](const KnownPair& pair) {
-      return pair.forward == forward && pair.backward == backward;
-    };
-    auto found = std::ranges::find_if(known_.pairs, alike);
-    if (found == known_.pairs.end())
-      found =
-          known_.pairs.insert(found, {forward, backward, timer_.hidden(layers_of(chunk), layers_of(mate))});
-    return ahead + back - found->hidden;
+    return ahead + back - known_.pairs.get({forward, backward}, [&] {
+      return timer_.hidden(layers_of(chunk), layers_of(mate));
+    });
   }
 
   const TrainingStep& in_;
@@ -451,7 +403,7 @@ void fill_passes(const StepMachine& machine, LayerTimes& layers, TrainingScratch
   const auto layers_of = [&](std::size_t s) -> LayerTimes& {
     if (!slowed && (s == 0 || !apart)) return layers;
     if (!slowed) return own_layers();
-    return scratch.memos.sick_layers.times_for({parts.known()->layers_id, collectives.fault_epoch(), s});
+    return times_at(scratch.memos.sick_layers.at({parts.known()->layers_id, collectives.fault_epoch(), s}));
   };
   for (std::size_t s = 0; s < stages; ++s) {
     if (!parts.passes(s) || step.is_twin(s)) continue;
@@ -467,7 +419,7 @@ void fill_passes(const StepMachine& machine, LayerTimes& layers, TrainingScratch
   for (const SickStage& sick : in.sick) {
     const network::CollectivePrices prices = collectives.with_memory(sick.memory_share);
     StageFiller filler(machine, sick.stage, sick.costs, prices, own_layers());
-    keep_slower(step.stages[sick.stage], filler.all_chunks(), pairs_of_stages(in));
+    keep_slower(step.stages[sick.stage], filler.all_chunks(), in.pipeline.both_ways(), pairs_of_stages(in));
     filler.fill(step.chunks_of(sick.stage));
     if (sick.stage + 1 < stages) continue;
     const PassTime deferred = filler.deferred();
@@ -483,6 +435,82 @@ void copy_to_twins(StepTimes& step) {
     if (!step.is_twin(s)) continue;
     step.stages[s] = step.stages[s - 1];
     std::ranges::copy(step.chunks_of(s - 1), step.chunks_of(s).begin());
+  }
+}
+
+BesideCosts beside_costs(const StepMachine& machine, std::size_t s) {
+  const TrainingStep& in = machine.in;
+  const network::CollectivePrices collectives = machine.collectives.with_memory(memory_share(in, s));
+  const CallPrices prices = machine.calls_of(s, collectives);
+  BesideCosts costs;
+  for (const DataTraffic::Part& part : data_traffic(in, static_cast<std::int32_t>(s)).parts) {
+    if (part.once) continue;
+    BesideCost& of_pass = costs[static_cast<std::size_t>(part.pass)];
+    of_pass.time += prices.time(part.group, part.key(machine.groups, prices.slice));
+    of_pass.calls += part.calls;
+  }
+  return costs;
+}
+
+namespace {
+
+using BesidePasses = std::array<BesidePass, std::size(kTrainingPasses)>;  ///< index: Pass
+
+/// Makes passes longer by what they expose of the traffic beside them.
+void add_exposed(const BesidePasses& traffic, ChunkPasses& passes) {
+  const auto exposed = [&](Pass pass) { return traffic[static_cast<std::size_t>(pass)].exposed(); };
+  passes.weight_exposed = exposed(Pass::weight);
+  passes.forward[TimeClass::data_comm] += exposed(Pass::forward);
+  passes.backward[TimeClass::data_comm] += exposed(Pass::backward) + passes.weight_exposed;
+  passes.weight += passes.weight_exposed;
+}
+
+/// Adds to the passes of a stage what they expose of the traffic beside them: of the whole stage, or of its chunks, of
+/// which each has an equal share of the traffic, as it is executed.
+void add_beside(const TrainingStep& in, const BesideCosts& costs, std::span<ChunkPasses> chunks,
+                StagePasses& stage) {
+  BesidePasses sum{};
+  const auto of_chunk = [&](const ChunkPasses& chunk, double share) {
+    BesidePasses traffic;
+    for (const Pass pass : kTrainingPasses) {
+      const auto i = static_cast<std::size_t>(pass);
+      traffic[i] = beside_pass(in.setting.system.stack.communication, share * costs[i].time,
+                               chunk.work(pass, in.cuts()));
+    }
+    return traffic;
+  };
+  for (ChunkPasses& chunk : chunks) {
+    const BesidePasses traffic = of_chunk(chunk, 1.0 / static_cast<double>(chunks.size()));
+    add_exposed(traffic, chunk);
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      sum[i].beyond += traffic[i].beyond;
+      sum[i].lost += traffic[i].lost;
+    }
+  }
+  add_exposed(chunks.empty() ? of_chunk(stage, 1) : sum, stage);
+}
+
+}  // namespace
+
+void add_data_parallel(const StepMachine& machine, TrainingScratch& scratch) {
+  const TrainingStep& in = machine.in;
+  if (!sends_beside_passes(in)) return;
+  const PartsToPrice& parts = scratch.parts;
+  StepTimes& step = scratch.step;
+  for (std::size_t s = 0; s < step.stages.size(); ++s) {
+    if (!parts.beside(s) || step.is_twin(s)) continue;
+    const std::span<ChunkPasses> chunks = step.chunks_of(s);
+    if (!parts.passes(s)) {
+      const StageTimes& before = parts.known()->layers;
+      step.stages[s] = before.stages[s];
+      std::ranges::copy(before.chunks_of(s), chunks.begin());
+    }
+    // What siblings that take turns spare depends on more of the plan.
+    const bool turns = in.turns != nullptr && in.turns->any;
+    const auto costs = [&] { return beside_costs(machine, s); };
+    add_beside(in, turns ? costs() : machine.known(s, &DataCosts::beside, costs), chunks, step.stages[s]);
+    if (network::LinkRecorder* const recorder = machine.collectives.recorder())
+      scratch.known.links[s].beside = recorder->take_part();
   }
 }
 

@@ -52,7 +52,6 @@ namespace {
 
 TailCosts costs_of_tail(const StepMachine& machine, std::size_t s) {
   const TrainingStep& in = machine.in;
-  const DataTraffic traffic = data_traffic(in, in.parameters_of(static_cast<std::int32_t>(s)));
   const network::CollectivePrices collectives = machine.collectives.with_memory(memory_share(in, s));
   const CallPrices prices = machine.calls_of(s, collectives);
   const auto cost = [&](const DataTraffic::Part& part) {
@@ -61,7 +60,7 @@ TailCosts costs_of_tail(const StepMachine& machine, std::size_t s) {
   const auto optimizer_on = [&](const DeviceSpec& device) {
     return optimizer_cost(in, device, static_cast<std::int32_t>(s)).total();
   };
-  TailCosts costs = tail_costs(traffic, cost);
+  TailCosts costs = tail_costs(data_traffic(in, static_cast<std::int32_t>(s)), cost);
   costs.optimizer = optimizer_on(in.setting.system.device);
   for (const SickStage& sick : in.sick) {
     if (sick.stage == s)
@@ -160,7 +159,7 @@ LastStage add_tails(const StepMachine& machine, TrainingScratch& scratch) {
     const auto stage = static_cast<std::int32_t>(s);
     const LastBackward last = last_backward(in, step, s);
     if (left.empty() && !parts.tail(s))
-      left = left_of(scratch.memos.data.costs_for(in).costs_of_stage(in, stage), s, gradients);
+      left = left_of(scratch.memos.data.costs_for(in).at(in.contents(stage)).value, s, gradients);
     return left.empty() ? exposed_gradients(in, stage, last, gradients)
                         : exposed_gradients(in, stage, last, left);
   };

@@ -9,7 +9,7 @@ CallPrices StepMachine::calls_of(std::size_t stage, const network::CollectivePri
 }
 
 DataCosts& StepMachine::data_of(std::size_t stage, std::optional<DataCosts>& own) const {
-  if (data != nullptr) return data->costs_of_stage(in, static_cast<std::int32_t>(stage));
+  if (data != nullptr) return data->at(in.contents(static_cast<std::int32_t>(stage))).value;
   return sick_data != nullptr ? sick_data->costs_for(in, collectives.fault_epoch(), stage) : own.emplace();
 }
 

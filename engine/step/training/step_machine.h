@@ -21,6 +21,14 @@ struct StepMachine {
   [[nodiscard]] CallPrices calls_of(std::size_t stage, const network::CollectivePrices& prices) const;
   /// What data parallelism costs a stage, as far as it is known: shared, or in `own`, made empty, where it can't be.
   [[nodiscard]] DataCosts& data_of(std::size_t stage, std::optional<DataCosts>& own) const;
+  /// One of these costs, made by `make()` where it is not known.
+  template <class Cost, class Make>
+  [[nodiscard]] Cost known(std::size_t stage, std::optional<Cost> DataCosts::*cost, const Make& make) const {
+    std::optional<DataCosts> own;
+    std::optional<Cost>& of_stage = data_of(stage, own).*cost;
+    if (!of_stage) of_stage = make();
+    return *of_stage;
+  }
   /// Whether a stage costs the same as the stage before, as inner stages of equal layers do on healthy links and
   /// devices.
   [[nodiscard]] bool like_the_one_before(std::size_t stage) const;

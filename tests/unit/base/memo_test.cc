@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/base/quantity.h"
+#include "engine/base/short_memo.h"
 #include "engine/network/prices/curve_store.h"
 #include "engine/network/prices/sick_links.h"
 #include "engine/step/training/price_training.h"
@@ -206,6 +207,34 @@ TEST(Memo, AValueMayAskForOthers) {
     return memo.get(n, [&] { return n < 2 ? n : self(self, n - 1) + self(self, n - 2); });
   };
   EXPECT_EQ(fibonacci(fibonacci, 90), 2880067194370816120U);
+}
+
+/// Keys are told apart and kept in their order, a value is made once, and nothing is left of what was forgotten.
+template <std::size_t kUsual>
+void check_short_memo() {
+  ShortMemo<int, std::string, kUsual> memo;
+  int made = 0;
+  const auto make = [&](const char* text) {
+    return [&made, text] {
+      ++made;
+      return std::string(text);
+    };
+  };
+  EXPECT_EQ(memo.get(7, make("seven")), "seven");
+  EXPECT_EQ(memo.get(7, make("other")), "seven");
+  EXPECT_EQ(made, 1);
+  EXPECT_TRUE(memo.at(3).fresh);
+  memo.at(3).value = "three";
+  EXPECT_FALSE(memo.at(3).fresh);
+  std::vector<int> keys;
+  for (const auto& entry : memo) keys.push_back(entry.key);
+  EXPECT_EQ(keys, (std::vector<int>{7, 3}));
+  memo.forget();
+  EXPECT_TRUE(memo.at(7).value.empty());
+}
+TEST(ShortMemo, KeepsOneValueForEachKey) {
+  check_short_memo<0>();
+  check_short_memo<2>();
 }
 
 }  // namespace

@@ -182,9 +182,7 @@ TEST(FfnSplit, AnIterationTakesWhatItsLayersTake) {
   setting.system.stack.host.decode_gap = Seconds(kGap);
   const ParallelPlan plan = split_plan(2, 4);
   step::TokenCosts attention(setting, step::attention_side(plan)), experts(setting, step::expert_side(plan));
-  serving::Iteration batch;
-  batch.decoding = 6;
-  batch.cached = 6 * step::half_done_tokens(setting.workload);
+  const serving::Iteration batch = step::full_decode(setting.workload, {.clients = 6, .slots = 6});
   const step::PartCost &own = attention.at(step::TokenTable::decode, 6).blocks[0],
                        &theirs = experts.at(step::TokenTable::decode, 3).blocks[0];
   const network::Fabric wires(setting.system.fabric);

@@ -1,6 +1,6 @@
 // Does the traffic of the axes agree with the time that the same traffic takes where nothing else costs
 // anything?
-#include "engine/step/training/training_bytes.h"
+#include "engine/step/training/sent_in_step.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/step/serving/load_floor.h"
+#include "engine/serving/live/load_floor.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,11 +7,9 @@
 
 #include "engine/serving/live/serve_load.h"
 
-namespace shardscape::step {
+namespace shardscape::serving {
 
 namespace {
-
-using serving::Iteration;
 
 /// Requests per second of servers without a floor.
 constexpr double kAnyRate = 1e20;
@@ -32,7 +30,7 @@ std::vector<std::int64_t> sizes(std::int64_t most, std::int64_t tokens, std::vec
 /// Iterations of a server, each with the least work that it may have.
 class LeastIterations {
  public:
-  LeastIterations(const LoadSpec& load, const serving::LiveRules& rules, const serving::Timer& timer)
+  LeastIterations(const LoadSpec& load, const LiveRules& rules, const Timer& timer)
       : load_(load), rules_(rules), timer_(timer) {}
 
   /// Of so many tokens of the shortest prompts, which have the least attention, and as many sequences that decode, at
@@ -49,32 +47,32 @@ class LeastIterations {
                                  &iteration.window_pairs})
         *part *= pieces;
     }
-    return std::max(serving::total(timer_(iteration)), serving::least_seconds(rules_, iteration));
+    return std::max(total(timer_(iteration)), least_seconds(rules_, iteration));
   }
 
  private:
   const LoadSpec& load_;
-  const serving::LiveRules& rules_;
-  const serving::Timer& timer_;
+  const LiveRules& rules_;
+  const Timer& timer_;
 };
 
 /// The first token of the shortest prompt, on an idle server that takes nothing but it.
-double ttft_alone(const serving::LiveRules& rules, std::int64_t prompt, const serving::Timer& timer) {
+double ttft_alone(const LiveRules& rules, std::int64_t prompt, const Timer& timer) {
   LoadSpec alone;
   alone.prompt = Lengths::fixed(prompt);
   alone.output = Lengths::fixed(1);
   alone.requests = {1, false};
-  serving::LiveRules idle = rules;
+  LiveRules idle = rules;
   idle.servers = 1;
   idle.keeps_prefixes = false;
   idle.first_prompts = 0;
-  return serving::serve_load({alone, 1, 1}, idle, timer).ttft.mean;
+  return serve_load({alone, 1, 1}, idle, timer).ttft.mean;
 }
 
 }  // namespace
 
-LoadFloor load_floor(const serving::Offered& offered, const serving::LiveRules& rules,
-                     const serving::Timer& timer, std::int64_t usual_batch) {
+LoadFloor load_floor(const Offered& offered, const LiveRules& rules, const Timer& timer,
+                     std::int64_t usual_batch) {
   const LoadSpec& load = offered.load;
   LoadFloor floor;
   const LeastIterations least(load, rules, timer);
@@ -139,4 +137,4 @@ LoadFloor load_floor(const serving::Offered& offered, const serving::LiveRules& 
   return floor;
 }
 
-}  // namespace shardscape::step
+}  // namespace shardscape::serving

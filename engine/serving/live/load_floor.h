@@ -27,7 +27,7 @@
 #include "engine/serving/live/senders.h"
 #include "engine/spec/request_load.h"
 
-namespace shardscape::step {
+namespace shardscape::serving {
 
 /// Of random loads on all shipped devices and stacks (tests/property/load_floors_test.cc; 3,200 studies once) none was
 /// better than the floors without it by more than 0.1 %.
@@ -41,7 +41,7 @@ struct LoadFloor {
 };
 
 /// `usual_batch`: sequences of a rank at which iterations are priced beside the powers of two.
-LoadFloor load_floor(const serving::Offered& offered, const serving::LiveRules& rules,
-                     const serving::Timer& timer, std::int64_t usual_batch);
+LoadFloor load_floor(const Offered& offered, const LiveRules& rules, const Timer& timer,
+                     std::int64_t usual_batch);
 
-}  // namespace shardscape::step
+}  // namespace shardscape::serving
