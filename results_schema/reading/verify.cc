@@ -15,7 +15,7 @@
 #include "results_schema/hdf5/summary_io.h"
 #include "results_schema/reading/row_scan.h"
 #include "results_schema/rows/block.h"
-#include "results_schema/rows/row_selector.h"
+#include "results_schema/rows/stored_rows.h"
 #include "results_schema/rows/summary.h"
 #include "results_schema/segments/segments.h"
 

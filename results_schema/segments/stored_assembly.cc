@@ -11,7 +11,7 @@
 #include "results_schema/hdf5/chunk_filler.h"
 #include "results_schema/hdf5/samples_io.h"
 #include "results_schema/hdf5/summary_io.h"
-#include "results_schema/rows/row_selector.h"
+#include "results_schema/rows/stored_rows.h"
 
 namespace shardscape::results {
 
