@@ -12,7 +12,7 @@
 
 #include "engine/spec/prediction.h"
 #include "results_schema/hdf5/manifest.h"
-#include "results_schema/hdf5/summary_io.h"
+#include "results_schema/hdf5/tables_io.h"
 #include "results_schema/reading/row_scan.h"
 #include "results_schema/rows/block.h"
 #include "results_schema/rows/stored_rows.h"
