@@ -29,8 +29,8 @@ class PipelineTimer {
   Transfer no_transfer_;
 };
 
-/// Remembers the results of a PipelineTimer. Exact: a result is reused only where every input is equal. Bounded: each slot of the table remembers the last input
-/// that hashed to it. Allocates nothing once the slots are filled.
+/// Remembers the results of a PipelineTimer. Exact: a result is reused only where every input is equal. Bounded: each
+/// slot of the table remembers the last input that hashed to it. Allocates nothing once the slots are filled.
 class PipelineMemo {
  public:
   /// PipelineTimer::run(), remembered; the result is valid until the next call.
