@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/base/check.h"
+#include "engine/base/enum_array.h"
 #include "results_schema/hdf5/manifest_io.h"
 #include "results_schema/rows/columns.h"
 
@@ -37,27 +38,11 @@ std::vector<Described> all_columns() {
   return all;
 }
 
-const char* title_of(ColumnGroup group) {
-  switch (group) {
-    case ColumnGroup::id:
-      return "Identity and verdict";
-    case ColumnGroup::plan:
-      return "Plan";
-    case ColumnGroup::workload:
-      return "Workload";
-    case ColumnGroup::hardware:
-      return "Hardware";
-    case ColumnGroup::output:
-      return "Outputs";
-    case ColumnGroup::memory:
-      return "Memory of the fullest device (adds up to memory_peak_bytes)";
-    case ColumnGroup::breakdown:
-      return "Breakdown (adds up to step_time_s, or e2e_s for inference)";
-    case ColumnGroup::faults:
-      return "Faults and goodput (only in studies with `faults`, `reliability`)";
-  }
-  return "";
-}
+constexpr EnumArray<ColumnGroup, const char*> kTitles = {
+    {"Identity and verdict", "Plan", "Workload", "Hardware", "Outputs",
+     "Memory of the fullest device (adds up to memory_peak_bytes)",
+     "Breakdown (adds up to step_time_s, or e2e_s for inference)",
+     "Faults and goodput (only in studies with `faults`, `reliability`)"}};
 
 std::string row_of(const Described& d) {
   const ColumnInfo& c = d.column;
@@ -72,7 +57,7 @@ std::string columns_text(std::span<const Described> columns) {
     if (i == 0 || columns[i].column.group != columns[i - 1].column.group) {
       text += fmt::format(
           "\n### {}\n\n| column | type | unit | phase | better | meaning |\n|---|---|---|---|---|---|\n",
-          title_of(columns[i].column.group));
+          kTitles[columns[i].column.group]);
     }
     text += row_of(columns[i]);
   }

@@ -15,8 +15,6 @@
 #include <compare>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <iterator>
 #include <memory>
 #include <range/v3/algorithm.hpp>
 #include <ranges>
