@@ -1,3 +1,5 @@
+// Lists the places of each kind of fault on a fabric (physical links, ranks, adapters and switches with their links),
+// and draws samples among them.
 #include "sweep/faults/fault_sampler.h"
 
 #include <algorithm>
