@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <span>
+#include <stdexcept>
 #include <string_view>
 #include <vector>
 
-#include "engine/base/check.h"
-#include "engine/base/enum_array.h"
 #include "results_schema/hdf5/manifest_io.h"
 #include "results_schema/rows/columns.h"
 
@@ -38,11 +38,15 @@ std::vector<Described> all_columns() {
   return all;
 }
 
-constexpr EnumArray<ColumnGroup, const char*> kTitles = {
-    {"Identity and verdict", "Plan", "Workload", "Hardware", "Outputs",
-     "Memory of the fullest device (adds up to memory_peak_bytes)",
-     "Breakdown (adds up to step_time_s, or e2e_s for inference)",
-     "Faults and goodput (only in studies with `faults`, `reliability`)"}};
+constexpr const char* kTitles[] = {"Identity and verdict",
+                                   "Plan",
+                                   "Workload",
+                                   "Hardware",
+                                   "Outputs",
+                                   "Memory of the fullest device (adds up to memory_peak_bytes)",
+                                   "Breakdown (adds up to step_time_s, or e2e_s for inference)",
+                                   "Faults and goodput (only in studies with `faults`, `reliability`)"};
+static_assert(std::size(kTitles) == enum_names<ColumnGroup>().size());
 
 std::string row_of(const Described& d) {
   const ColumnInfo& c = d.column;
@@ -57,7 +61,7 @@ std::string columns_text(std::span<const Described> columns) {
     if (i == 0 || columns[i].column.group != columns[i - 1].column.group) {
       text += fmt::format(
           "\n### {}\n\n| column | type | unit | phase | better | meaning |\n|---|---|---|---|---|---|\n",
-          kTitles[columns[i].column.group]);
+          kTitles[static_cast<std::size_t>(columns[i].column.group)]);
     }
     text += row_of(columns[i]);
   }
@@ -96,9 +100,8 @@ std::string codes_text(std::span<const Described> columns) {
 void replace_between(std::string& document, std::string_view before, std::string_view after,
                      const std::string& text) {
   const std::size_t found = document.find(before), begin = found + before.size();
-  SHARDSCAPE_CHECK(found != document.npos, before);
-  const std::size_t end = document.find(after, begin);
-  SHARDSCAPE_CHECK(end != document.npos, after);
+  const std::size_t end = found == document.npos ? found : document.find(after, begin);
+  if (end == document.npos) throw std::runtime_error(fmt::format("no '{}' before '{}'", before, after));
   document.replace(begin, end - begin, text);
 }
 

@@ -11,6 +11,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/enum_names.h"
+#include "engine/base/safe_text.h"
 #include "sweep/yaml/huggingface_data.h"
 
 namespace shardscape::yaml::huggingface {
@@ -58,7 +59,7 @@ void read(const Json& value, unsigned& bits) {
   void read(const Json& map, Row& row) {                                      \
     std::size_t known = map.count("comment") + map.count("like");             \
     NLOHMANN_JSON_EXPAND(NLOHMANN_JSON_PASTE(SHARDSCAPE_MEMBER, __VA_ARGS__)) \
-    SHARDSCAPE_CHECK(known == map.size(), map.dump());                        \
+    SHARDSCAPE_CHECK(known == map.size(), json_text(map));                    \
   }
 SHARDSCAPE_ROW(Flag, key, otherwise)
 SHARDSCAPE_ROW(KvHeads, key, otherwise, grouped, one)
@@ -96,7 +97,7 @@ std::span<const Family> families() {
     std::vector<Family> rows;
     for (const Json& written : table().at("families")) {
       const auto base = std::ranges::find(rows, written.value("like", ""), &Family::name);
-      SHARDSCAPE_CHECK(base != rows.end() || !written.contains("like"), written.dump());
+      SHARDSCAPE_CHECK(base != rows.end() || !written.contains("like"), json_text(written));
       Family row = base == rows.end() ? Family() : *base;
       read(written, row);
       rows.push_back(row);
