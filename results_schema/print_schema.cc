@@ -1,9 +1,13 @@
-// Program that prints SCHEMA.md, the documentation of the result file.
-#include <cstdio>
+// Program that writes the tables of SCHEMA.md, the documentation of the result file, anew: print_schema SCHEMA.md
+#include <fstream>
+#include <iterator>
 
 #include "results_schema/schema_doc.h"
 
-int main() {
-  const std::string text = shardscape::results::schema_markdown();
-  return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() ? 0 : 1;
+int main(int count, char** words) {
+  if (count != 2) return 2;
+  std::ifstream in(words[1]);
+  const std::string text(std::istreambuf_iterator<char>(in), {});
+  in.close();
+  return std::ofstream(words[1]) << shardscape::results::with_tables(text) ? 0 : 1;
 }

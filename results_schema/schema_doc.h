@@ -1,11 +1,11 @@
-// The documentation of the result file, generated from the table of columns.
+// The documentation of the result file: its tables come from the table of columns.
 #pragma once
 
 #include <string>
 
 namespace shardscape::results {
 
-/// The text of results_schema/SCHEMA.md.
-std::string schema_markdown();
+/// The text of results_schema/SCHEMA.md with its tables of columns and codes, and the version, as this program has them.
+std::string with_tables(std::string document);
 
 }  // namespace shardscape::results

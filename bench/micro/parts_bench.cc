@@ -6,7 +6,7 @@
 #include "bench/micro/bench_settings.h"
 #include "engine/compute/gemm.h"
 #include "engine/network/prices/collective_prices.h"
-#include "engine/schedule/pipeline_timer.h"
+#include "engine/schedule/pipeline_memo.h"
 
 namespace shardscape {
 namespace {

@@ -48,7 +48,7 @@ enum class BandwidthBasis : std::uint8_t { link, gpu };
 
 /// How a fat tree chooses among equal ways up.
 ///   destination  by the digits of the destination (D-mod-k, Zahavi 2012): shift patterns meet no contention
-///   ecmp         by a hash of source and destination (see network/fabric/fat_tree.h): collisions as in an IP fabric
+///   ecmp         by a hash of source and destination (see network/fabric/fat_tree.cc): collisions as in an IP fabric
 ///   adaptive     packet by packet, by what is free: all wires up are one link, which flows share as one
 enum class UpRouting : std::uint8_t { destination, ecmp, adaptive };
 

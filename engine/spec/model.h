@@ -7,10 +7,24 @@
 
 #include "engine/base/enum_names.h"
 #include "engine/base/problems.h"
-#include "engine/spec/latent_vectors.h"
 #include "engine/spec/mixture_of_experts.h"
 
 namespace shardscape {
+
+/// `attention: {kind: ...}` of a model file. A model without the key has one set of keys and values per head or per
+/// group of heads.
+enum class AttentionKind : std::uint8_t { mla };
+
+/// The latent attention of a model. YAML keys carry the same names; rows say what they are (model_numbers.cc).
+struct LatentAttention {
+  AttentionKind kind = AttentionKind::mla;
+  std::int64_t q_rank = 0, kv_rank = 0;
+  std::int64_t rope_dim = 0, nope_dim = 0, value_dim = 0;
+
+  [[nodiscard]] std::int64_t query_dim() const { return nope_dim + rope_dim; }
+  /// Values that a token leaves in the cache, per layer.
+  [[nodiscard]] std::int64_t cached() const { return kv_rank + rope_dim; }
+};
 
 /// The activation of the MLP: one projection in and one out, or, for the names in -glu, gated (two in, one
 /// out; Shazeer 2020, GLU Variants Improve Transformer, arXiv:2002.05202).

@@ -1,11 +1,9 @@
 // Makes the file in memory without its chunks, and counts what their indices take.
 #include "results_schema/hdf5/file_size.h"
 
-#include "results_schema/hdf5/dimensions_io.h"
 #include "results_schema/hdf5/hdf5_io.h"
 #include "results_schema/hdf5/manifest_io.h"
-#include "results_schema/hdf5/samples_io.h"
-#include "results_schema/hdf5/summary_io.h"
+#include "results_schema/hdf5/tables_io.h"
 
 namespace shardscape::results {
 

@@ -49,6 +49,12 @@ bool write_text_attribute(hid_t object, const char* name, std::string_view text)
   return write_number_attribute(object, name, type.get(), terminated.c_str());
 }
 
+/// The attribute of that name; StoreError where there is none.
+Hid open_attribute(const H5File& file, const char* name) {
+  if (H5Aexists(file.id(), name) <= 0) file.fail(std::string("has no attribute ") + name);
+  return Hid(H5Aopen(file.id(), name, H5P_DEFAULT));
+}
+
 /// Writes a number as an attribute of the given integer or float type.
 bool write_converted_attribute(hid_t object, const char* name, hid_t type, double value) {
   std::array<double, 1> bytes = {value};
@@ -412,19 +418,21 @@ void H5File::create_group(const std::string& path) const {
       check(H5Gcreate2(id(), path.c_str(), H5P_DEFAULT, creation.get(), H5P_DEFAULT), "can't write " + path));
 }
 
+Dataset H5File::create_dataset(const std::string& path, hid_t type, hsize_t rows, const hsize_t* most,
+                               std::uint64_t chunk_rows) const {
+  const Hid space(H5Screate_simple(1, &rows, most)),
+      creation = dataset_creation(chunk_rows, H5Tget_size(type));
+  Hid created(
+      check(H5Dcreate2(id(), path.c_str(), type, space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
+            "can't write " + path));
+  return {*this, path, std::move(created), creation};
+}
+
 Dataset H5File::create_bare_column(const std::string& group, const ColumnInfo& column, std::uint64_t rows,
                                    std::uint64_t chunk_rows) const {
-  const std::string path = group + "/" + column.name;
-  const hsize_t size = rows;
   const hsize_t unlimited = H5S_UNLIMITED;  // only with this may a chunk be longer than the table
-  const Hid space(H5Screate_simple(1, &size, &unlimited));
-  const Hid creation = dataset_creation(chunk_rows, size_of(column.type));
-  const Hid type = memory_type(column.type);
-  Dataset dataset(*this, path,
-                  Hid(check(H5Dcreate2(id(), path.c_str(), type.get(), space.get(), H5P_DEFAULT,
-                                       creation.get(), H5P_DEFAULT),
-                            "can't write " + path)),
-                  creation);
+  Dataset dataset =
+      create_dataset(group + "/" + column.name, memory_type(column.type).get(), rows, &unlimited, chunk_rows);
   dataset.add_checksums();
   return dataset;
 }
@@ -480,13 +488,7 @@ void write_packed(const Dataset& dataset, std::span<const std::byte> values, std
 
 Dataset H5File::write_piece(const std::string& path, hid_t type, std::size_t count,
                             const void* values) const {
-  const hsize_t size = count;
-  const Hid space(H5Screate_simple(1, &size, nullptr)), creation = dataset_creation(0, H5Tget_size(type));
-  Dataset dataset(
-      *this, path,
-      Hid(check(H5Dcreate2(id(), path.c_str(), type, space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
-                "can't write " + path)),
-      creation);
+  Dataset dataset = create_dataset(path, type, count, nullptr, 0);
   if (count > 0 && H5Dwrite(dataset.id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0)
     fail("can't write " + path);
   const std::uint32_t sum = checksum_of({static_cast<const std::byte*>(values), count * H5Tget_size(type)});
@@ -496,15 +498,9 @@ Dataset H5File::write_piece(const std::string& path, hid_t type, std::size_t cou
 
 Dataset H5File::write_chunks(const std::string& path, hid_t type, std::size_t count,
                              const void* values) const {
-  const hsize_t size = count;
   const std::uint64_t chunk = std::min<std::size_t>(count, kMaxRowsPerBlock);
   const std::size_t width = H5Tget_size(type);
-  const Hid space(H5Screate_simple(1, &size, nullptr)), creation = dataset_creation(chunk, width);
-  Dataset dataset(
-      *this, path,
-      Hid(check(H5Dcreate2(id(), path.c_str(), type, space.get(), H5P_DEFAULT, creation.get(), H5P_DEFAULT),
-                "can't write " + path)),
-      creation);
+  Dataset dataset = create_dataset(path, type, count, nullptr, chunk);
   dataset.add_checksums();
   write_packed(dataset, {static_cast<const std::byte*>(values), count * width}, width, chunk);
   return dataset;
@@ -561,20 +557,15 @@ std::vector<std::string> attribute_names(const H5File& file, hid_t object) {
 }  // namespace
 
 std::string H5File::text_attribute(const char* name) const {
-  if (H5Aexists(id(), name) <= 0) fail(std::string("has no attribute ") + name);
-  const Hid attribute(H5Aopen(id(), name, H5P_DEFAULT));
-  const auto text = read_text_attribute(attribute.get());
+  const auto text = read_text_attribute(open_attribute(*this, name).get());
   if (!text) fail(fmt::format("attribute {} is not a text", name));
   return *text;
 }
 
 std::uint64_t H5File::number_attribute(const char* name) const {
-  if (H5Aexists(id(), name) <= 0) fail(std::string("has no attribute ") + name);
-  const Hid attribute(H5Aopen(id(), name, H5P_DEFAULT));
   std::uint64_t value = 0;
-  if (!read_number_attribute(attribute.get(), value)) {
+  if (!read_number_attribute(open_attribute(*this, name).get(), value))
     fail(fmt::format("attribute {} is not an integer", name));
-  }
   return value;
 }
 

@@ -251,6 +251,9 @@ class H5File {
   void write_checksums() const;
   /// StoreError where the path, which exists, is a link that HDF5 would follow.
   void check_link(const std::string& path) const;
+  /// Creates a dataset. `most`: rows that it may grow to; null: none. In one piece where `chunk_rows` is 0.
+  [[nodiscard]] Dataset create_dataset(const std::string& path, hid_t type, hsize_t rows, const hsize_t* most,
+                                       std::uint64_t chunk_rows) const;
   /// Creates a dataset in one piece, with its checksum.
   [[nodiscard]] Dataset write_piece(const std::string& path, hid_t type, std::size_t count,
                                     const void* values) const;

@@ -13,8 +13,7 @@
 #include "results_schema/disk/sha256.h"
 #include "results_schema/hdf5/column_attributes.h"
 #include "results_schema/hdf5/manifest_io.h"
-#include "results_schema/hdf5/samples_io.h"
-#include "results_schema/hdf5/summary_io.h"
+#include "results_schema/hdf5/tables_io.h"
 
 namespace shardscape::results {
 

@@ -20,7 +20,7 @@
 
 #include "engine/base/words.h"
 #include "results_schema/disk/files.h"
-#include "results_schema/hdf5/dimensions_io.h"
+#include "results_schema/hdf5/tables_io.h"
 
 namespace shardscape::results {
 

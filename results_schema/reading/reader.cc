@@ -13,8 +13,7 @@
 #include "results_schema/hdf5/chunk_reader.h"
 #include "results_schema/hdf5/hdf5_io.h"
 #include "results_schema/hdf5/manifest_io.h"
-#include "results_schema/hdf5/samples_io.h"
-#include "results_schema/hdf5/summary_io.h"
+#include "results_schema/hdf5/tables_io.h"
 #include "results_schema/segments/segments.h"
 
 namespace shardscape::results {

@@ -14,7 +14,6 @@
 
 #include "results_schema/rows/columns.h"
 #include "results_schema/rows/point_selection.h"
-#include "results_schema/rows/row_selector.h"
 #include "results_schema/rows/stored_rows.h"
 #include "results_schema/rows/summary.h"
 

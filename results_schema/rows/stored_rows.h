@@ -1,13 +1,20 @@
 // Which points of a sweep become rows of its file. All are evaluated and counted, whatever is chosen.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <limits>
 #include <optional>
+#include <queue>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/base/enum_names.h"
+#include "results_schema/rows/columns.h"
+#include "results_schema/rows/pareto_front.h"
 
 namespace shardscape::results {
 
@@ -31,5 +38,38 @@ struct StoredRows {
 std::string to_string(const StoredRows& rows);
 /// Reads such a text; nothing for other texts.
 std::optional<StoredRows> parse_stored_rows(std::string_view text);
+
+/// Chooses the rows to store while points come one after the other, with memory for the answer only. Takes feasible
+/// points in any order. A refused point is not among the rows of any set of points that includes those offered, since it
+/// is dominated, or as many better points are known as there are rows; an accepted one may be. So every part of a sweep
+/// can drop refused points, and the choice among the accepted ones of all parts is the choice among all.
+class RowSelector {
+ public:
+  /// `directions`: of StoredRows::measures(), smaller or larger. `rows` must be a choice other than all. `bound`: a
+  /// bound() that holds for all points.
+  RowSelector(const StoredRows& rows, std::vector<Better> directions,
+              double bound = std::numeric_limits<double>::infinity());
+
+  /// Offers a point with its measures; returns whether it may be stored. Call from one thread at a time.
+  bool offer(std::uint64_t point_id, std::span<const double> values);
+
+  /// With `top`, points that cost more than this (in the first measure, with the sign turned so that smaller is better)
+  /// are not among the rows; infinite while nothing is known. Call from any thread.
+  [[nodiscard]] double bound() const { return bound_.load(std::memory_order_relaxed); }
+
+  /// The rows among all points offered, by id, ascending. Not for `feasible`, which keeps all.
+  [[nodiscard]] std::vector<std::uint64_t> chosen() const;
+
+ private:
+  bool offer_top();
+
+  const RowChoice choice_;
+  const std::uint64_t count_;
+  const std::vector<Better> directions_;
+  PointCosts point_;  ///< the point being offered
+  ParetoFront front_;
+  std::priority_queue<std::pair<double, std::uint64_t>> top_;  ///< cost and id, the worst first
+  std::atomic<double> bound_;
+};
 
 }  // namespace shardscape::results

@@ -13,11 +13,9 @@
 #include "engine/base/joined.h"
 #include "results_schema/disk/files.h"
 #include "results_schema/disk/sealed_bytes.h"
-#include "results_schema/hdf5/dimensions_io.h"
 #include "results_schema/hdf5/hdf5_io.h"
 #include "results_schema/hdf5/manifest_io.h"
-#include "results_schema/hdf5/samples_io.h"
-#include "results_schema/hdf5/summary_io.h"
+#include "results_schema/hdf5/tables_io.h"
 #include "results_schema/segments/stored_assembly.h"
 
 namespace shardscape::results {

@@ -7,7 +7,7 @@
 #include "results_schema/hdf5/chunk_filler.h"
 #include "results_schema/hdf5/manifest.h"
 #include "results_schema/rows/block.h"
-#include "results_schema/rows/row_selector.h"
+#include "results_schema/rows/stored_rows.h"
 
 namespace shardscape::results {
 

@@ -20,8 +20,7 @@
 #include "results_schema/disk/sealed_bytes.h"
 #include "results_schema/hdf5/hdf5_io.h"
 #include "results_schema/hdf5/manifest_io.h"
-#include "results_schema/hdf5/samples_io.h"
-#include "results_schema/hdf5/summary_io.h"
+#include "results_schema/hdf5/tables_io.h"
 #include "results_schema/segments/open_candidates.h"
 #include "results_schema/segments/rank_notes.h"
 

@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "results_schema/hdf5/chunk_filler.h"
-#include "results_schema/hdf5/samples_io.h"
-#include "results_schema/hdf5/summary_io.h"
-#include "results_schema/rows/row_selector.h"
+#include "results_schema/hdf5/tables_io.h"
+#include "results_schema/rows/stored_rows.h"
 
 namespace shardscape::results {
 

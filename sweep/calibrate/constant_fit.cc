@@ -8,8 +8,8 @@
 #include <cmath>
 #include <utility>
 
+#include "sweep/calibrate/fit.h"
 #include "sweep/calibrate/identify.h"
-#include "sweep/calibrate/loss.h"
 
 namespace shardscape::calibrate {
 

@@ -3,7 +3,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "sweep/calibrate/fit_entry.h"
 #include "sweep/modules/module.h"
 
 namespace shardscape::calibrate {

@@ -11,6 +11,7 @@
 // Deterministic: the same problem takes the same steps whatever evaluates the batch.
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <vector>
 
@@ -59,5 +60,23 @@ struct Fit {
 /// Minimises. Without parameters it evaluates the only point. Opens a module, which contains Ceres; throws
 /// std::runtime_error where that does not exist.
 Fit fit(const FitProblem& problem);
+
+/// The loss of a squared residual in units of the typical error.
+inline double loss(double squared) { return 2 * (std::sqrt(1 + squared) - 1); }
+/// The derivative of the loss, which weights a residual.
+inline double weight(double squared) { return 1 / std::sqrt(1 + squared); }
+
+/// The sum of the losses of all residuals.
+inline double loss_of(const std::vector<double>& residuals, double typical_error) {
+  double sum = 0;
+  for (const double residual : residuals) sum += loss(residual * residual / (typical_error * typical_error));
+  return sum;
+}
+
+// The interface between fit() and its module.
+inline constexpr const char* kFitModule = "shardscape_fit.so";
+/// The number in the name must change whenever fit.h changes.
+inline constexpr const char* kFitEntry = "shardscape_fit_1";
+using FitEntry = void(const FitProblem& problem, Fit& found);
 
 }  // namespace shardscape::calibrate

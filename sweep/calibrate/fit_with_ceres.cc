@@ -7,8 +7,7 @@
 #include <memory>
 
 #include "engine/base/check.h"
-#include "sweep/calibrate/fit_entry.h"
-#include "sweep/calibrate/loss.h"
+#include "sweep/calibrate/fit.h"
 
 namespace shardscape::calibrate {
 

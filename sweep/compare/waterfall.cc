@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "engine/network/groups/rank_group.h"
 #include "engine/simulate.h"

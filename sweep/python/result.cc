@@ -1,6 +1,5 @@
 // The result of one simulated point, as a row of the result table.
 #include <algorithm>
-#include <cmath>
 
 #include "results_schema/rows/records.h"
 #include "sweep/python/native.h"

@@ -12,7 +12,7 @@
 
 #include "engine/network/fabric/fabric.h"
 #include "engine/spec/ranges.h"
-#include "sweep/faults/fault_places.h"
+#include "sweep/faults/fault_sampler.h"
 #include "sweep/study/axis_values.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/visitors.h"

@@ -1,9 +1,8 @@
-#include "sweep/study/pipeline_layout_key.h"
+#include "sweep/study/study_parts.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string>
 
 #include "engine/spec/pipeline_layout.h"
 #include "sweep/yaml/value.h"

@@ -1,7 +1,6 @@
-#include "sweep/study/reliability_parser.h"
+#include "sweep/study/study_parts.h"
 
 #include "engine/spec/ranges.h"
-#include "sweep/yaml/visitors.h"
 
 namespace shardscape::sweep {
 

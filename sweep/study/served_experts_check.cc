@@ -1,8 +1,6 @@
-#include "sweep/study/served_experts_check.h"
+#include "sweep/study/study_parts.h"
 
 #include <algorithm>
-#include <string>
-#include <vector>
 
 namespace shardscape::sweep {
 

@@ -1,17 +1,15 @@
 // Reads the axes of `space:` by the table of plan axes, and reports axes that have no effect in any plan, and degrees
 // of which no product gives the number of GPUs.
-#include "sweep/study/space_parser.h"
+#include "sweep/study/study_parts.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <string>
 #include <utility>
 
 #include "sweep/study/axis_values.h"
-#include "sweep/yaml/visitors.h"
 
 namespace shardscape::sweep {
 

@@ -1,4 +1,4 @@
-#include "sweep/study/store_parser.h"
+#include "sweep/study/study_parts.h"
 
 #include <algorithm>
 #include <string_view>
@@ -6,7 +6,6 @@
 #include "sweep/study/axis_values.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/value.h"
-#include "sweep/yaml/visitors.h"
 
 namespace shardscape::sweep {
 

@@ -1,31 +1,187 @@
 // Reads `workload:`: keys of one phase with a value or a list each, expert loads and precisions; multiplies the lists
 // out into workloads.
-#include "sweep/study/workload_parser.h"
+#include "sweep/study/study_parts.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdint>
 #include <functional>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include "engine/serving/load/drawn_requests.h"
 #include "engine/spec/ranges.h"
+#include "engine/spec/request_load.h"
+#include "engine/spec/speculation.h"
+#include "sweep/input/input_file.h"
+#include "sweep/study/acceptance_file.h"
 #include "sweep/study/axis_values.h"
 #include "sweep/study/expert_load_parser.h"
 #include "sweep/study/load_parser.h"
-#include "sweep/study/load_study.h"
-#include "sweep/study/sessions_parser.h"
-#include "sweep/study/speculation_parser.h"
-#include "sweep/yaml/visitors.h"
+#include "sweep/yaml/value.h"
 
 namespace shardscape::sweep {
 
 namespace {
+
+// Reads `sessions:` of a workload: how many turns they have, how long users think, and what a turn adds.
+
+constexpr auto kMostTokens = static_cast<std::int64_t>(ranges::kTokens.high);
+
+/// Lengths that are written as a number, uniform from `ratio` of it where that is below 1, or as a map (load_parser.h).
+/// Problems go to `state`.
+std::optional<Lengths> parse_number_or_lengths(const yaml::Node& node, const std::string& path, double ratio,
+                                               yaml::ReadState& state) {
+  if (node.is_map()) return parse_lengths(node, path, state);
+  const auto tokens = yaml::parse_integer_node(node, 1, kMostTokens);
+  if (tokens) return ratio < 1 ? Lengths::uniform(*tokens, ratio) : Lengths::fixed(*tokens);
+  state.bad(path, node.where, tokens.error());
+  return {};
+}
+
+/// The sessions, without their first prompt. `length_ratio`: the client's, for new tokens that are written as a number.
+/// They end where positions of `model` do, where that is given and learned. Problems go to `state`.
+Sessions parse_sessions(const yaml::Node& node, const std::string& path, double length_ratio,
+                        const ModelSpec* model, yaml::ReadState& state) {
+  Sessions sessions;
+  yaml::Reader reader(node, path, state);
+  if (const yaml::Node* turns = reader.take_required("turns"))
+    sessions.turns = parse_number_or_lengths(*turns, path + ".turns", 1, state).value_or(Lengths());
+  if (sessions.turns.law == LengthLaw::lognormal)
+    sessions.turns.longest = std::min(sessions.turns.longest, Sessions::kMostTurns);
+  if (const yaml::Node* added = reader.take_required("new_tokens"))
+    sessions.new_tokens =
+        parse_number_or_lengths(*added, path + ".new_tokens", length_ratio, state).value_or(Lengths());
+  if (const yaml::Node* think = reader.take("think_time")) {
+    const auto read = [&](yaml::Reader& from, const char* key, const yaml::Node* time) {
+      Seconds seconds(sessions.think);
+      if (time != nullptr) from.read_within(key, *time, ranges::kTime, seconds);
+      sessions.think = seconds.value();
+    };
+    if (think->is_map()) {
+      yaml::Reader of(*think, path + ".think_time", state);
+      read(of, "exponential", of.take_required("exponential"));
+      of.finish();
+      sessions.random_think = true;
+    } else {
+      read(reader, "think_time", think);
+    }
+  }
+  reader.integer("shared_prefix_tokens", 0, kMostTokens, sessions.shared.end);
+  reader.integer("context_tokens", 1, kMostTokens, sessions.context);
+  if (model != nullptr && model->position == PositionKind::learned)
+    sessions.context = std::min<std::int64_t>(sessions.context, model->max_positions);
+  reader.finish();
+  return sessions;
+}
+
+// Reads `speculation:` of a workload: who drafts, how many tokens, and how many of them are accepted.
+
+struct ParsedSpeculation {
+  Speculation speculation;  ///< without draft_tokens, and without the draft model (load_study.cc)
+  std::vector<std::int64_t> draft_tokens;     ///< an axis; empty where it could not be read
+  yaml::Node resolved;                        ///< the block in full
+  std::vector<std::filesystem::path> tables;  ///< those that were read
+  std::string assumption;                     ///< as in Study::assumptions; empty where there is none
+};
+
+yaml::Parsed<double> parse_share(const yaml::Node& node) {
+  auto share = yaml::parse_value<double>(node);
+  if (share && (*share < 0 || *share > 1)) return tl::unexpected(std::string("must be from 0 to 1"));
+  return share;
+}
+
+/// Shares from a table of lengths; an empty error stands for problems that are told already.
+tl::expected<std::vector<double>, std::string> read_table(const yaml::Node& node, const std::string& path,
+                                                          const std::filesystem::path& folder,
+                                                          yaml::ReadState& state, ParsedSpeculation& result) {
+  yaml::Reader of(node, path, state);
+  const yaml::Node* const name = of.take_required("table");
+  AcceptanceSeries series;
+  for (const auto& [key, text] : {std::pair("model", &series.model), std::pair("method", &series.method),
+                                  std::pair("mode", &series.mode)}) {
+    if (const yaml::Node* const value = of.take(key))
+      of.keep(key, *value, yaml::scalar_text(*value, "a cell of the table"), *text);
+  }
+  of.finish();
+  if (name == nullptr || state.failed()) return tl::unexpected(std::string());
+  const auto file = yaml::scalar_text(*name, "the name of a CSV file");
+  if (!file) return tl::unexpected(file.error());
+  const std::filesystem::path where = folder / *file;
+  const auto text = input::read_file(where, input::kMostTableBytes, "a table of lengths");
+  if (text) result.tables.push_back(where);
+  std::string means;
+  const auto shares = text ? parse_acceptance(*text, series, &means) : tl::unexpected(text.error());
+  if (!means.empty())
+    result.assumption = yaml::to_string({name->where, path + ".table", "accepted lengths are " + means});
+  if (!shares) return tl::unexpected(where.string() + ": " + shares.error());
+  return *shares;
+}
+
+/// `acceptance`: a rate at which each draft is accepted where those before it are, or the share of iterations in which
+/// each position is, or the table of lengths that has them (acceptance_file.h), from `folder` on. Problems go to
+/// `state` and `diagnostics`.
+ParsedSpeculation parse_speculation(const yaml::Node& node, const std::string& path,
+                                    const std::filesystem::path& folder, yaml::ReadState& state,
+                                    yaml::Diagnostics& diagnostics) {
+  ParsedSpeculation result;
+  Speculation& speculation = result.speculation;
+  result.resolved = node;
+  yaml::Reader reader(node, path, state);
+  if (const yaml::Node* tokens = reader.take_required("draft_tokens"))
+    result.draft_tokens = parse_axis<std::int64_t>(
+        AxisPlace{*tokens, path + ".draft_tokens", diagnostics},
+        [](const yaml::Node& item) { return yaml::parse_integer_node(item, 0, kMostDraftTokens); });
+  const std::int64_t most = result.draft_tokens.empty() ? 0 : std::ranges::max(result.draft_tokens);
+  const yaml::Node* const written = reader.take_required("acceptance");
+  const yaml::Node* rates = written;
+  if (rates != nullptr && rates->is_map()) {
+    const auto shares = read_table(*rates, path + ".acceptance", folder, state, result);
+    if (!shares && !shares.error().empty()) reader.bad("acceptance", *rates, shares.error());
+    result.resolved.set("acceptance",
+                        yaml::flow_list(shares.value_or(std::vector<double>()), [](double share) {
+                          return yaml::Node::scalar(fmt::format("{}", share));
+                        }));
+    rates = shares ? result.resolved.find("acceptance") : nullptr;
+  }
+  if (rates != nullptr) {
+    const bool listed = !rates->items.empty();
+    for (const yaml::Node* item : listed ? axis_items({*rates, path + ".acceptance", diagnostics})
+                                         : std::vector<const yaml::Node*>{rates}) {
+      const auto share = parse_share(*item);
+      if (!share) {
+        reader.bad("acceptance", *item, share.error());
+      } else if (!speculation.acceptance.empty() && *share > speculation.acceptance.back()) {
+        reader.bad(
+            "acceptance", *item,
+            "rises: a draft is accepted only where all before it are, so shares of positions never do");
+      } else {
+        speculation.acceptance.push_back(*share);
+      }
+    }
+    if (!listed && speculation.acceptance.size() == 1)
+      speculation.acceptance = Speculation::independent(speculation.acceptance.front());
+    if (!state.failed() && most > static_cast<std::int64_t>(speculation.acceptance.size()))
+      reader.bad(
+          "acceptance", *written,
+          fmt::format("has {} positions, but {} tokens are drafted: give one share for each, or one rate",
+                      speculation.acceptance.size(), most));
+  }
+  if (const yaml::Node* method = reader.take("method")) {
+    reader.read("method", *method, speculation.method);
+  } else if (node.find("draft_model") != nullptr) {
+    speculation.method = DraftMethod::draft_model;
+  }
+  const yaml::Node* const model = reader.take("draft_model");
+  if (speculation.method == DraftMethod::draft_model && model == nullptr)
+    reader.bad("draft_model", node, "missing: method draft_model needs the name of the model that drafts");
+  if (speculation.method == DraftMethod::mtp && model != nullptr)
+    reader.bad("draft_model", *model, "has no effect with method: mtp, where the model drafts for itself");
+  reader.finish();
+  return result;
+}
 
 struct Field {
   const char* key;

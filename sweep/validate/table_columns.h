@@ -1,4 +1,5 @@
-// The columns of all kinds of measurement tables, in one list for reading, messages and documentation.
+// The columns of all kinds of measurement tables, in one list for reading, messages and documentation, and tables to
+// begin with: the columns that matter, and a row to replace.
 #pragma once
 
 #include <cstdint>
@@ -57,5 +58,17 @@ std::optional<TableKind> recognise(std::span<const std::string> header);
 
 /// Needed columns that are missing, and columns that the kind does not have, each with what was probably meant.
 std::vector<TableProblem> check_header(const Table& table, TableKind kind);
+
+struct TableTemplate {
+  std::string_view name;  ///< "training", "serving", or that of the kind
+  TableKind kind;
+  std::string_view csv;  ///< the header, and a row as an example
+};
+
+/// A template of plans for each phase, and one for every other kind of table.
+std::span<const TableTemplate> table_templates();
+
+/// What the columns of the template mean, a line for each.
+std::string column_meanings(const TableTemplate& of);
 
 }  // namespace shardscape::validate

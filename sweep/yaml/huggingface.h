@@ -1,6 +1,6 @@
 // Reads the shapes of models from a Hugging Face config.json.
 //
-// The families that are read (the config's `model_type`) stand in one table, huggingface_families.cc, of which a new
+// The families that are read (the config's `model_type`) stand in one table, huggingface_families.json, of which a new
 // one is a row. Every key shapes the computation, is known to be without effect on time and memory, or is a problem
 // that names it (huggingface_keys.h). Defaults are those of the Hugging Face transformers configuration classes.
 #pragma once

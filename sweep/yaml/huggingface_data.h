@@ -1,4 +1,4 @@
-// The text of huggingface_keys.txt, which is built into the program.
+// The texts of huggingface_keys.txt and huggingface_families.json, which are built into the program.
 #pragma once
 
 #include <string_view>
@@ -6,5 +6,6 @@
 namespace shardscape::yaml::data {
 
 std::string_view huggingface_keys();
+std::string_view huggingface_families();
 
 }  // namespace shardscape::yaml::data

@@ -1,5 +1,5 @@
-// The families of models whose Hugging Face configs are read: one table, a row per family, which says how the family
-// writes its config. huggingface_reader.h reads a config by its row.
+// The families of models whose Hugging Face configs are read: one table (huggingface_families.json), a row per family,
+// which says how the family writes its config. huggingface_reader.h reads a config by its row.
 #pragma once
 
 #include <array>

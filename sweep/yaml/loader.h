@@ -13,7 +13,7 @@
 #include "sweep/technology/build_device.h"
 #include "sweep/technology/technology.h"
 #include "sweep/yaml/catalog.h"
-#include "sweep/yaml/device_shares.h"
+#include "sweep/yaml/device_sheet.h"
 #include "sweep/yaml/diagnostics.h"
 #include "sweep/yaml/load.h"
 #include "sweep/yaml/node.h"

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/base/enum_array.h"
+
 namespace shardscape::yaml {
 
 Node::Node() = default;
@@ -60,17 +62,8 @@ Node Node::map() {
 }
 
 std::string_view kind_name(const Node& node) {
-  switch (node.kind) {
-    case Node::Kind::null:
-      return "nothing";
-    case Node::Kind::scalar:
-      return "text";
-    case Node::Kind::list:
-      return "a list";
-    case Node::Kind::map:
-      return "a map";
-  }
-  return "?";
+  constexpr EnumArray<Node::Kind, std::string_view> kNames = {{"nothing", "text", "a list", "a map"}};
+  return kNames[node.kind];
 }
 
 void relocate(Node& node, const Location& where) {

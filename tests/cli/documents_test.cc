@@ -144,7 +144,7 @@ TEST(Documents, PathsThatTheyNameExist) {
 }
 
 // Tables and blocks of the reference may be longer than 120 columns, prose may not; on the front page nothing
-// may. SCHEMA.md is written by a program.
+// may. Tables of SCHEMA.md are written by a program.
 TEST(Documents, LinesAreShort) {
   for (const std::string& document : documents()) {
     if (document == "results_schema/SCHEMA.md") continue;

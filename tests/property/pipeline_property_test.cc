@@ -11,7 +11,6 @@
 
 #include "engine/base/counter_rng.h"
 #include "engine/schedule/pipeline_memo.h"
-#include "engine/schedule/pipeline_timer.h"
 #include "tests/support/seeds.h"
 #include "tests/support/slow_pipeline.h"
 

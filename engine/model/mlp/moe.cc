@@ -11,7 +11,6 @@
 #include "engine/model/mlp/activation.h"
 #include "engine/model/mlp/expert_biases.h"
 #include "engine/model/mlp/expert_exchange.h"
-#include "engine/model/mlp/served_exchange.h"
 
 namespace shardscape::model {
 

@@ -37,8 +37,8 @@
 #include "engine/network/groups/sibling_groups.h"
 #include "engine/network/prices/cost_curve.h"
 #include "engine/network/prices/flow_set.h"
+#include "engine/network/prices/link_loads.h"
 #include "engine/network/prices/priced_network.h"
-#include "engine/network/prices/stage_loads.h"
 
 namespace shardscape::network {
 

@@ -9,8 +9,6 @@
 #include <numeric>
 #include <utility>
 
-#include "engine/network/prices/stage_loads.h"
-
 namespace shardscape::network {
 
 namespace {

@@ -23,6 +23,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -72,5 +73,12 @@ class LinkUses {
       /// Link after link, one value per operation; without links that another link outdoes in every use.
       uses_;
 };
+
+struct StageLoads {
+  double seconds = 0;  ///< duration of the stage
+  std::shared_ptr<const LinkLoads> loads;
+};
+/// The mean loads over the time of all stages.
+LinkLoads mean_loads(std::span<const StageLoads> stages);
 
 }  // namespace shardscape::network

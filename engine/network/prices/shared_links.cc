@@ -1,7 +1,6 @@
 // Which links operations use on a healthy fabric, and how those that send at once share them. What the groups of a tile
 // do decides where it can (tiles.h); all groups are looked at only where it does not.
 #include <algorithm>
-#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/network/prices/healthy_costs.h"

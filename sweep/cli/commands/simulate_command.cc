@@ -1,24 +1,30 @@
 // shardscape simulate: shows one point of a study in full.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <iostream>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
 #include "engine/simulate.h"
+#include "engine/spec/scenario.h"
+#include "engine/timeline/program_export.h"
 #include "engine/timeline/schedule_text.h"
+#include "engine/timeline/timed_step.h"
 #include "results_schema/disk/output_file.h"
+#include "sweep/chakra/trace_folder.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/commands/chosen_point.h"
 #include "sweep/cli/commands/fault_parser.h"
-#include "sweep/cli/commands/step_outputs.h"
-#include "sweep/cli/reports/draw_report.h"
 #include "sweep/cli/reports/launch_report.h"
 #include "sweep/cli/reports/load_mix_report.h"
-#include "sweep/cli/reports/mode_comparison.h"
 #include "sweep/cli/reports/simulate_report.h"
 #include "sweep/cli/terminal/format.h"
+#include "sweep/cli/terminal/terminal.h"
 #include "sweep/cli/terminal/usage.h"
 #include "sweep/space/constraint.h"
 #include "sweep/space/point_text.h"
@@ -28,6 +34,37 @@
 namespace shardscape::cli {
 
 namespace {
+
+constexpr std::size_t kUsualWidth = 120;
+
+std::int32_t chart_width() {
+  const auto width = terminal_width(std::cout).value_or(kUsualWidth);
+  return std::clamp(static_cast<std::int32_t>(width), timeline::kNarrowestChart, timeline::kWidestChart);
+}
+
+/// The chart, with `width` characters; 0: as wide as the terminal, or 120 where there is none.
+std::string schedule_chart(const timeline::TimedStep& step, std::int32_t width) {
+  std::vector<schedule::PipelineSpan> spans;
+  const std::vector<double> ends = schedule::run_in_order(step.shape, step.times, step.transfer, &spans);
+  return timeline::schedule_text({step.shape, step.transfer, spans, ends, step.tails},
+                                 width > 0 ? width : chart_width());
+}
+
+/// Writes the traces of all ranks of a training step. Returns the number of nodes.
+std::uint64_t write_chakra(const execution::Programs& programs, const Setting& setting,
+                           results::OutputFolder& folder) {
+  const timeline::ProgramExport exported(programs, setting.training_host().step_fixed.value());
+  std::uint64_t nodes = 0;
+  folder.fill([&](const std::filesystem::path& place) {
+    chakra::TraceWriter writer(place, exported.groups(), setting.system.fabric.dimensions.size());
+    for (std::int32_t rank = 0; rank < exported.ranks(); ++rank) {
+      const timeline::RankTrace trace = exported.rank(rank);
+      nodes += trace.nodes.size();
+      writer.write_rank(rank, trace);
+    }
+  });
+  return nodes;
+}
 
 constexpr const char* kSimulateExamples =
     R"(Examples:

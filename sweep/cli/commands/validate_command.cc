@@ -22,8 +22,7 @@
 #include "sweep/validate/error_groups.h"
 #include "sweep/validate/predictions_file.h"
 #include "sweep/validate/published.h"
-#include "sweep/validate/residuals.h"
-#include "sweep/validate/table_template.h"
+#include "sweep/validate/table_columns.h"
 #include "sweep/yaml/loader.h"
 
 namespace shardscape::cli {

@@ -1,4 +1,4 @@
-#include "sweep/cli/reports/draw_report.h"
+#include "sweep/cli/reports/simulate_report.h"
 
 #include <fmt/format.h>
 

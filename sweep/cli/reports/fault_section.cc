@@ -13,7 +13,7 @@
 #include "results_schema/rows/sample_size.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/text_table.h"
-#include "sweep/faults/fault_places.h"
+#include "sweep/faults/fault_sampler.h"
 #include "sweep/runner/search_cost.h"
 #include "sweep/study/faults_parser.h"
 

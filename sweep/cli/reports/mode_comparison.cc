@@ -1,4 +1,4 @@
-#include "sweep/cli/reports/mode_comparison.h"
+#include "sweep/cli/reports/simulate_report.h"
 
 #include <algorithm>
 #include <cmath>

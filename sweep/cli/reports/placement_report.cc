@@ -1,6 +1,6 @@
 // Reports how the groups of a plan lie on the fabric, searches a better placement if asked to, and prints both as text
 // and JSON.
-#include "sweep/cli/reports/placement_report.h"
+#include "sweep/cli/reports/simulate_report.h"
 
 #include <string>
 #include <utility>

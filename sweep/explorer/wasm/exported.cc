@@ -1,7 +1,6 @@
 // What a page calls: one text in, one text out.
 #include <emscripten.h>
 
-#include <exception>
 #include <string>
 
 #include "sweep/explorer/wasm/answers.h"

@@ -7,7 +7,6 @@
 #include <optional>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "engine/spec/fabric_numbers.h"
 #include "engine/spec/plan_axes.h"
@@ -134,24 +133,6 @@ Json workload_fields(const yaml::Node& workload) {
   return fields;
 }
 
-constexpr std::string_view kind_name(AxisKind kind) {
-  switch (kind) {
-    case AxisKind::degree:
-      return "degree";
-    case AxisKind::pool:
-      return "pool";
-    case AxisKind::integer:
-      return "integer";
-    case AxisKind::flag:
-      return "flag";
-    case AxisKind::choice:
-      return "choice";
-    case AxisKind::order:
-      break;
-  }
-  return "order";
-}
-
 Json plan_fields(const sweep::Study& study, const ParallelPlan& plan) {
   Json list = Json::array();
   for (const sweep::NamedAxis& axis : sweep::named_axes(study.space, study.phase())) {
@@ -161,7 +142,7 @@ Json plan_fields(const sweep::Study& study, const ParallelPlan& plan) {
       const auto number = yaml::parse_finite(written);
       return number ? Json(static_cast<std::int64_t>(*number)) : Json(written);
     };
-    Json field = {{"name", row.name}, {"meaning", row.meaning}, {"kind", kind_name(row.kind)}};
+    Json field = {{"name", row.name}, {"meaning", row.meaning}, {"kind", name_of(row.kind)}};
     field["value"] = text(row.get(plan));
     field["fill"] = axis.list.fill;
     field["values"] = Json::array();

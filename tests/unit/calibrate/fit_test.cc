@@ -5,8 +5,6 @@
 
 #include <cmath>
 
-#include "sweep/calibrate/loss.h"
-
 namespace shardscape::calibrate {
 namespace {
 

@@ -1,5 +1,5 @@
 // Do truncated distributions follow their conditional laws?
-#include "sweep/faults/distribution.h"
+#include "sweep/faults/fault_study.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,6 @@
 #include <memory>
 #include <vector>
 
-#include "engine/network/prices/stage_loads.h"
 #include "tests/support/engine_fixture.h"
 
 namespace shardscape::network {

@@ -187,7 +187,7 @@ TEST(Columns, SchemaDocumentIsUpToDate) {
   std::ifstream file(test::source_dir() + "/results_schema/SCHEMA.md");
   std::stringstream text;
   text << file.rdbuf();
-  EXPECT_TRUE(text.str() == schema_markdown()) << "run: cmake --build <build> --target schema_docs";
+  EXPECT_TRUE(text.str() == with_tables(text.str())) << "run: cmake --build <build> --target schema_docs";
 }
 
 TEST(Sha256, KnownDigests) {  // FIPS 180-4 examples

@@ -9,7 +9,6 @@
 
 #include "results_schema/hdf5/chunk_filler.h"
 #include "results_schema/reading/verify.h"
-#include "results_schema/rows/row_selector.h"
 #include "tests/support/result_changes.h"
 #include "tests/unit/results_schema/results_fixture.h"
 

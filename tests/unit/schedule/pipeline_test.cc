@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "engine/schedule/pipeline_memo.h"
-#include "engine/schedule/pipeline_timer.h"
 
 namespace shardscape::schedule {
 namespace {

@@ -1,5 +1,5 @@
 // Is the `reliability:` key read strictly, and written so that it reads back the same?
-#include "sweep/study/reliability_parser.h"
+#include "sweep/study/study_parts.h"
 
 #include <gtest/gtest.h>
 

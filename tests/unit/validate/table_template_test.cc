@@ -1,5 +1,5 @@
 // Does every table to begin with stand for its kind, and are short tables told apart?
-#include "sweep/validate/table_template.h"
+#include "sweep/validate/table_columns.h"
 
 #include <gtest/gtest.h>
 

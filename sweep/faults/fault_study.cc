@@ -1,4 +1,4 @@
-#include "sweep/faults/distribution.h"
+#include "sweep/faults/fault_study.h"
 
 #include <fmt/format.h>
 

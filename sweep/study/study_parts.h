@@ -1,0 +1,99 @@
+// The parts of a study that are read in a file each (workload_parser.cc, space_parser.cc, ...). load_study.cc puts them
+// together. Private to this folder.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/spec/model.h"
+#include "engine/spec/scenario.h"
+#include "engine/spec/workload.h"
+#include "sweep/faults/reliability.h"
+#include "sweep/space/space_spec.h"
+#include "sweep/study/load_study.h"
+#include "sweep/study/study.h"
+#include "sweep/yaml/diagnostics.h"
+#include "sweep/yaml/node.h"
+#include "sweep/yaml/visitors.h"
+
+namespace shardscape::sweep {
+
+/// `workload:` of a study: one phase, and lists of its numbers, multiplied out; a load that is simulated request by
+/// request, where there is one (load_parser.h).
+struct ParsedWorkload {
+  Phase phase = Phase::training;
+  bool phase_known = false;
+  std::vector<WorkloadSpec> workloads;  ///< the file's first key is slowest; empty where there are problems
+  yaml::Node resolved;                  ///< the same map with every default filled in
+  std::vector<std::filesystem::path> tables;  ///< those that were read
+  std::vector<std::string> assumptions;       ///< as in Study
+};
+
+/// Reads the workload. Paths in it are relative to `folder`. `model`: whose positions end sessions; null: none do.
+ParsedWorkload parse_workload(const yaml::Node& node, yaml::Diagnostics& diagnostics,
+                              const std::filesystem::path& folder = {}, const ModelSpec* model = nullptr);
+
+/// The facts that values of the axes of `space:` depend on; unknown where earlier problems prevent it.
+struct SpaceContext {
+  std::vector<std::int64_t> gpus;  ///< all numbers of them, ascending; empty: unknown
+  std::optional<Phase> phase;
+  std::optional<std::int64_t> layers;
+  std::optional<std::int64_t> experts;        ///< experts per layer; 0: the model is dense
+  std::optional<std::int64_t> largest_batch;  ///< largest global batch of the training workloads
+};
+
+/// Reads the axes; `node` may be null (no `space:`), and `root` then locates problems of the defaults. Reports axes
+/// without effect and degrees that no number of GPUs matches. The result is complete if nothing was reported.
+SpaceSpec parse_space(const yaml::Node* node, const yaml::Location& root, const SpaceContext& context,
+                      yaml::Diagnostics& diagnostics);
+
+/// The map from which parse_space() reads the same space.
+yaml::Node write_space(const SpaceSpec& space, Phase phase);
+
+/// `pipeline_layout:` replaces the stack's way to lay layers over pipeline stages: a rule by its name
+/// (model/partition.h), or a layout written out (spec/pipeline_layout.h).
+inline constexpr const char* kPipelineLayout = "pipeline_layout";
+
+/// Reads the key into the stack.
+void read_pipeline_layout(const yaml::Node& node, StackProfile& stack, yaml::Diagnostics& diagnostics);
+
+/// What is wrong with a layout for this model and these plans, and what would be right; empty where nothing is. An axis
+/// with `fill` may have any value.
+std::string layout_problem(const StackProfile& stack, const ModelSpec& model, const SpaceSpec& space);
+
+/// Reads `reliability:`, all times with a unit; nothing where there is a problem, all of which are reported.
+///
+///   device_mtbf          mean time between failures of one device with its share of the machine
+///   checkpoint_write     time of writing a checkpoint, during which nothing else happens
+///   restart              from a failure to the run going on from its last checkpoint
+///   checkpoint_interval  work between checkpoints, or `optimal` (default): Daly's
+///   fault_share          share of the time in which the study's faults are there (1); only with `faults:`
+std::optional<Reliability> parse_reliability(const yaml::Node& node, bool faults, std::optional<Phase> phase,
+                                             yaml::Diagnostics& diagnostics);
+
+/// The part with every default filled in; parses back to an equal study.
+yaml::Node write_reliability(const Reliability& reliability, bool faults);
+
+/// The most rows that `top` of `store:` may ask for, as their ids and values are in memory when the file is put
+/// together.
+inline constexpr std::int64_t kMostTopRows = 10'000'000;
+
+/// Reads `store:`, which of its results the file holds, once hardware axes and objectives are known. All problems are
+/// reported.
+///
+///   columns  names of columns beside those that every file has; default: all
+///   rows     all (default), feasible, pareto (the front of the objectives) or {pareto: [columns]}, top N or {top: N}
+void parse_store(const yaml::Node& node, const StudyOptions& options, Study& study,
+                 yaml::Diagnostics& diagnostics);
+
+/// The part as YAML, which parses back to an equal study; nothing where all is stored.
+std::optional<yaml::Node> write_store(const Study& study);
+
+/// Reports settings of a stack or of hardware axes for servers of experts that no plan of the study's space has a use
+/// for: they need a model with experts, and plans that deal these over ranks. `root`: the study.
+void check_served_experts(const Study& study, Phase phase, const yaml::Node& root, yaml::ReadState& state);
+
+}  // namespace shardscape::sweep
