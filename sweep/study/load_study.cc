@@ -24,6 +24,7 @@
 #include "sweep/study/reliability_parser.h"
 #include "sweep/study/served_experts_check.h"
 #include "sweep/study/space_parser.h"
+#include "sweep/study/stack_policies.h"
 #include "sweep/study/store_parser.h"
 #include "sweep/study/workload_parser.h"
 #include "sweep/yaml/closest_names.h"
@@ -83,6 +84,9 @@ class StudyParser {
     note_places(root_, ".");
     study_.resolved_yaml = resolved();
     note_assumed_shares();
+    study_.warned_of = study_.assumptions.size();
+    if (std::string line = stack_policies(study_); !line.empty())
+      study_.assumptions.push_back(std::move(line));
     attach_evidence(catalog_, study_, diagnostics_);
     if (!diagnostics_.empty()) return std::nullopt;
     return std::move(study_);

@@ -2,16 +2,36 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <iostream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sweep/cli/command.h"
+#include "sweep/cli/terminal/format.h"
 
 namespace shardscape::cli {
 
+sweep::ChosenPoint point_of_id(const sweep::Study& study, const sweep::DesignSpace& space, std::uint64_t id) {
+  const sweep::PointIndex point = space.point(id);
+  return {point.plan, point.setting, study.setting(point.setting)};
+}
+
+std::optional<std::uint64_t> point_id_of(const std::string& text) {
+  std::uint64_t id = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, id);
+  return !text.empty() && read.ec == std::errc() && read.ptr == end ? std::optional(id) : std::nullopt;
+}
+
 sweep::ChosenPoint choose_point(const sweep::Study& study, const std::string& text, const char* option) {
+  if (const std::optional<std::uint64_t> id = point_id_of(text)) {
+    const sweep::DesignSpace space = study.design_space();
+    if (*id < space.size()) return point_of_id(study, space, *id);
+    throw BadInput(fmt::format("{}: {} is no point: the study has {}, from 0 on", option, *id,
+                               counted(space.size(), "point")));
+  }
   auto point = sweep::choose_point(text, study);
   if (point) return *std::move(point);
   std::vector<std::string> problems;

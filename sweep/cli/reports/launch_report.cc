@@ -68,6 +68,7 @@ std::string launch_line(const sweep::Study& study, const Setting& setting, const
 
 Json to_json(const PlanLaunch& made) {
   Json json = {{"for", made.framework.name}, {"version", made.framework.version}, {"point", made.point}};
+  json["memory_tight"] = !made.tight.empty();
   json["files"] = Json::array();
   for (const launch::LaunchFile& file : made.launch.files)
     json["files"].push_back({{"name", file.name}, {"text", file.text}});
@@ -81,6 +82,7 @@ Json to_json(const PlanLaunch& made) {
 void print_launch(std::ostream& out, const PlanLaunch& made, bool files) {
   out << "# " << made.what << "; for " << made.framework.title << ", as of " << made.framework.version
       << '\n';
+  if (!made.tight.empty()) out << "# " << made.tight << '\n';
   if (!made.launch.not_expressed.empty()) out << "# not expressed:\n";
   for (const launch::NotExpressed& one : made.launch.not_expressed)
     out << "#   " << printable(fmt::format("{} = {}: {}", one.what, one.value, one.why)) << '\n';

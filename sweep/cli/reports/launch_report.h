@@ -16,6 +16,7 @@ struct PlanLaunch {
   std::string what;  ///< the study, its plan and machine, in a line
   std::string point;
   launch::Launch launch;
+  std::string tight = {};  ///< tight_memory() of the plan
 };
 /// `gpus_per_node`: 0 where nobody says.
 PlanLaunch plan_launch(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan,

@@ -2,6 +2,8 @@
 // units; CSV, JSON and YAML with exact values.
 #include "sweep/cli/reports/top_output.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -90,6 +92,7 @@ bool is_whole(ColumnType type) {
 
 std::string shown_value(const ColumnInfo& column, double value) {
   if (const auto name = code_name(column, value)) return *name;
+  if (column.group == ColumnGroup::id) return fmt::format("{:.0f}", value);  // as commands take it
   if (const std::optional<int> digits = results::percent_digits(column))
     return format_percent(value, *digits);
   if (column.name == "outside_domain") return value > 0 ? "yes" : "no";
