@@ -133,7 +133,7 @@ TEST_F(NewTest, AsksOnATerminal) {
 
 // The first study of a question finds what the study that was written by hand for it finds.
 TEST_F(NewTest, FindsWhatAStudyByHandFinds) {
-  const std::string study = test::source_dir() / "sweep/studies/llama3.1-70b-64xa100.yaml";
+  const std::string study = test::source_dir() + "/sweep/studies/llama3.1-70b-64xa100.yaml";
   const Finished written = run({"new", "--model", "llama3.1-70b", "--cluster", "a100-torus2d-ring-64",
                                 "--phase", "training", "--sequence-length", "4096", "--global-batch", "128"});
   ASSERT_EQ(written.code, 0) << written.err;

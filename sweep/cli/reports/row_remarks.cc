@@ -98,7 +98,7 @@ RowRemarks remarks_on_rows(const ResultReader& reader, const TopQuestion& questi
       return fmt::format(
           "{} are within the expected error of the best, +-{}: the prediction does not tell these apart, "
           "measure them",
-          format_count(found.size()), format_percent(error));
+          found.size() == groups.size() ? "all" : format_count(found.size()), format_percent(error));
     });
   }
   const auto* const bytes = remarking.values("memory_peak_bytes");

@@ -62,6 +62,8 @@ TEST(FrameworkFile, DamageIsLocated) {
     EXPECT_EQ(found.substr(0, due.size()), due) << found;
   };
   EXPECT_EQ(problem("Mine 1", "Mine 2"), "none");
+  starts("\"{tp}\"", "\"{tp}\"}\n  - {says: pp, option: --pp, unasked: false",
+         "mine.yaml:12:42: options[1].unasked: is true where it is said");
   starts("title: Mine\n", "", "mine.yaml:1:1: title: missing");
   starts("phase: training", "phase: drawing", "mine.yaml:4:8: phase: unknown value \"drawing\"");
   starts("tp > 4", "tp >",
