@@ -230,19 +230,25 @@ space: {tensor_parallel: [2, 4], data_parallel: fill, prefill_gpus: [4], prefill
     fs::permissions(work() / "bin" / name, fs::perms::owner_all);
   }
   struct Case {
-    const char *framework, *prefill, *decode, *router;
+    const char* framework;
+    std::vector<std::string> gpus;  ///< of each server, and its port
+    std::vector<std::string> parts;
   };
   for (const Case& one :
-       {Case{"vllm", "--port 8101", "--port 8200",
-             "toy_proxy_server.py --port 8000 --prefiller-hosts localhost localhost --prefiller-ports 8100 "
-             "8101 "
-             "--decoder-hosts localhost --decoder-ports 8200"},
+       {Case{"vllm",  // one program runs both replicas that read
+             {"0,1,2,3 8100 ", "4,5,6,7 8200 "},
+             {"--data-parallel-size 2", "--port 8200",
+              "toy_proxy_server.py --port 8000 --prefiller-hosts localhost --prefiller-ports 8100 "
+              "--decoder-hosts localhost --decoder-ports 8200"}},
         Case{"sglang",
-             "--disaggregation-mode prefill --disaggregation-bootstrap-port 9101 --host 0.0.0.0 --port 8101",
-             "--disaggregation-mode decode --host 0.0.0.0 --port 8200",
-             "--port 8000 --prefill http://localhost:8100 9100 --prefill http://localhost:8101 9101 --decode "
-             "http://localhost:8200"},
-        Case{"trtllm", "--port 8101", "--port 8200", "disaggregated -c router.yaml"}}) {
+             {"0,1 8100 ", "2,3 8101 ", "4,5,6,7 8200 "},
+             {"--disaggregation-mode prefill --disaggregation-bootstrap-port 9101 --host 0.0.0.0 --port 8101",
+              "--disaggregation-mode decode --host 0.0.0.0 --port 8200",
+              "--port 8000 --prefill http://localhost:8100 9100 --prefill http://localhost:8101 9101 "
+              "--decode http://localhost:8200"}},
+        Case{"trtllm",
+             {"0,1 8100 ", "2,3 8101 ", "4,5,6,7 8200 "},
+             {"--port 8101", "--port 8200", "disaggregated -c router.yaml"}}}) {
     SCOPED_TRACE(one.framework);
     fs::remove_all(work() / "job");
     const Finished made = launch({"pools.yaml", "--point", "tp=4,pp=1,dp=1,prefill_tp=2,prefill_dp=2",
@@ -252,11 +258,9 @@ space: {tensor_parallel: [2, 4], data_parallel: fill, prefill_gpus: [4], prefill
         start_words({"sh", "-c", "cd job && PATH=\"$PWD/../bin:$PATH\" timeout 60 sh launch.sh"}).wait();
     EXPECT_EQ(ran.code, 0) << ran.err;
     const std::string started = read_file(work() / "job/started.txt");
-    EXPECT_EQ(std::ranges::count(started, '\n'), 4) << started;
-    for (const char* gpus : {"0,1 8100 ", "2,3 8101 ", "4,5,6,7 8200 "})
-      EXPECT_TRUE(contains('\n' + started, '\n' + std::string(gpus))) << started;
-    for (const char* part : {one.prefill, one.decode, one.router})
-      EXPECT_TRUE(contains(started, part)) << part << '\n' << started;
+    EXPECT_EQ(std::ranges::count(started, '\n'), std::ssize(one.gpus) + 1) << started;
+    for (const std::string& gpus : one.gpus) EXPECT_TRUE(contains('\n' + started, '\n' + gpus)) << started;
+    for (const std::string& part : one.parts) EXPECT_TRUE(contains(started, part)) << part << '\n' << started;
   }
   EXPECT_TRUE(contains(read_file(work() / "job/router.yaml"),
                        "context_servers: {num_instances: 2, urls: [localhost:8100, localhost:8101]}"));

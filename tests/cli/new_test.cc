@@ -123,7 +123,7 @@ TEST_F(NewTest, AsksOnATerminal) {
   EXPECT_TRUE(contains(text, "unknown model")) << text;  // the misspelt one is asked for again
   EXPECT_TRUE(contains(text, "study.yaml: llama3.1-8b on 16 x h100-sxm-80gb, inference")) << text;
   EXPECT_TRUE(contains(text, "prompt-tokens (tokens of each request; or nothing): ")) << text;
-  EXPECT_TRUE(contains(text, "'fast'")) << text;  // no rate; asked for again
+  EXPECT_TRUE(contains(text, "is no rate of requests, such as 3 /s")) << text;  // asked for again
   EXPECT_FALSE(contains(text, "concurrency (")) << text;
   const std::string study = read_file(work() / "study.yaml");
   for (const char* line : {"gpus: 16 ", "prompt_tokens: 2048 ", "output_tokens: 128 ", "request_rate: 4 /s ",
@@ -161,7 +161,7 @@ TEST_F(NewTest, TakesTheLoadFromOptions) {
   };
   expect("training", {}, {"context_parallel: [1, 2] "});
   expect("training", {"--sequence-length", "32768", "--global-batch", "64,128"},
-         {"sequence_length: 32768 ", "global_batch: [64, 128] ", "context_parallel: [1, 2, 4, 8, 16] "});
+         {"sequence_length: 32768 ", "global_batch: [64,128] ", "context_parallel: [1, 2, 4, 8, 16] "});
   expect("serving", {"--concurrency", "8"}, {"concurrency: 8 ", "# request_rate: ", "# promises: "});
   expect("serving", {"--request-rate", "2 /s, 8 /s", "--promises", "ttft_p95: 2 s, tpot_p95: 40 ms"},
          {"request_rate: [2 /s, 8 /s] ", "promises: {ttft_p95: 2 s, tpot_p95: 40 ms} ",

@@ -139,9 +139,12 @@ void print_next(const fs::path& file, const sweep::Study& study) {
                            name_of(study.phase()), counted(points, "point"));
   const std::string name = shell_line({file.string()}), out = shell_line({file.stem().string() + ".h5"});
   const char* const run = points > kSweepable ? "search" : "sweep";
+  const char* const per = study.phase() == Phase::training      ? ""
+                          : study.workloads.front().open_loop() ? " --per request_rate"
+                                                                : " --per concurrency";
   std::cout << "next\n  shardscape check " << name << "\n  shardscape " << run << ' ' << name << " -o " << out
-            << "\n  shardscape top " << out << (study.phase() == Phase::inference ? " --per concurrency" : "")
-            << '\n';
+            << "\n  shardscape top " << out << per << '\n';
+  if (!study.limits.empty()) std::cout << "  shardscape capacity " << name << '\n';
 }
 
 int run_new(const NewArguments& arguments, const CommonOptions& common) {

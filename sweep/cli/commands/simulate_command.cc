@@ -209,7 +209,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
       pooled ? PlacementReport()
              : study_placement(setting, point.plan, details, faults, common.reference,
                                timed && (arguments.optimise_placement || optimised));
-  const PointRemarks remarks = remarks_on(study, setting, point.plan, prediction);
+  const PointRemarks remarks = remarks_on(study, setting, point.plan, prediction, point.at);
   const SimulatedPoint simulated{study, setting, point.plan, prediction, details, placement, remarks};
   if (details.want_timeline) {
     if (details.timeline.empty()) {
