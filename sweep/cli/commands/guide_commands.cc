@@ -16,7 +16,6 @@
 #include "sweep/cli/command.h"
 #include "sweep/cli/terminal/usage.h"
 #include "sweep/input/input_file.h"
-#include "sweep/space/space_spec.h"
 #include "sweep/study/starter.h"
 
 namespace shardscape::cli {
@@ -32,8 +31,8 @@ constexpr const char* kHelpFooter =
   shardscape help space          the axes of a plan; also workload, constraints, promises
   shardscape help faults         a section of the documents, by its heading
 
-Topics are commands, space, workload, documents (study, devices, models, results, columns, ranks, placement, chakra, evidence,
-fabrics, engine) and the headings inside them.)";
+Topics are commands, space, workload, documents (study, devices, models, results, columns, ranks, placement,
+chakra, evidence, fabrics, engine) and the headings inside them.)";
 constexpr const char* kManFooter =
     R"(Examples:
   shardscape man | man -l -            all commands on one page
@@ -355,32 +354,21 @@ std::string section(const std::string& text, const std::string& topic) {
 /// The keys of `space`, by the table of axes.
 std::string space_topic() {
   std::string text =
-      "Axes of `space:`, each a value or a list, of numbers also powers_of_two, divisors or {from:, to:, "
-      "step:}.\n"
-      "data_parallel: fill takes what the other degrees leave of the GPUs. In brackets the name in --point "
-      "and\n"
-      "in constraints.\n";
-  const auto add = [&](std::string_view key, std::string_view more, const std::string& values,
-                       std::string_view meaning) {
-    text += fmt::format("\n  {}{}: {}\n    {}\n", key, more, values, meaning);
-  };
-  add(sweep::kPrefillGpus, ", inference", "from 0 on",
-      "GPUs of a pool that only reads prompts; its degrees are the prefill_ axes; 0: no such pool");
+      R"(Axes of `space:`, each a value or a list, of numbers also powers_of_two, divisors or {from:, to:, step:}.
+data_parallel: fill takes what the other degrees leave of the GPUs. In brackets the name in --point and constraints.
+
+  prefill_gpus: from 0 on, inference
+    GPUs of a pool that only reads prompts, whose degrees are the prefill_ axes; 0: no such pool
+)";
   for (const PlanAxisRow& row : kPlanRows) {
-    std::string values;
-    if (row.kind == AxisKind::choice) values = fmt::format("{}", fmt::join(row.names, ", "));
-    if (row.kind == AxisKind::flag) values = "false, true";
-    if (row.kind == AxisKind::order) values = "such as " + to_string(kDefaultRankOrder);
-    if (values.empty())
-      values = row.high < std::numeric_limits<std::int32_t>::max()
-                   ? fmt::format("{} to {}", row.low, row.high)
-                   : fmt::format("from {} on", row.low);
-    add(row.column,
-        fmt::format(" ({}){}", row.name,
-                    row.phases == Phases::both       ? ""
-                    : row.phases == Phases::training ? ", training"
-                                                     : ", inference"),
-        values, row.meaning);
+    const bool open = row.high == std::numeric_limits<std::int32_t>::max();
+    const std::string values = row.kind == AxisKind::choice  ? fmt::format("{}", fmt::join(row.names, ", "))
+                               : row.kind == AxisKind::flag  ? "false, true"
+                               : row.kind == AxisKind::order ? "such as " + to_string(kDefaultRankOrder)
+                               : open                        ? fmt::format("from {} on", row.low)
+                                                             : fmt::format("{} to {}", row.low, row.high);
+    text += fmt::format("\n  {} ({}): {}, {}\n    {}\n", row.column, row.name, values,
+                        row.phases == Phases::both ? "both phases" : name_of(row.phases), row.meaning);
   }
   return text;
 }
@@ -388,16 +376,13 @@ std::string space_topic() {
 /// The keys of `workload`, by the table of those that `new` asks for.
 std::string workload_topic() {
   std::string text =
-      "Keys of `workload:`. A list of values is an axis. Loads that are simulated request by request have "
-      "more: "
-      "shardscape help inference\n\n  phase: training or inference\n  precision: ";
-  text += join_names(enum_names<PolicyName>()) + '\n';
-  for (const sweep::StarterKey& key : sweep::kStarterKeys) {
+      "Keys of `workload:`, each a value or a list. Of simulated loads: shardscape help inference\n\n"
+      "  phase: training or inference\n  expert_load: {distribution: power_law, exponent: 1.2}\n";
+  text += "  precision: " + join_names(enum_names<PolicyName>()) + '\n';
+  for (const sweep::StarterKey& key : sweep::kStarterKeys)
     if (key.name != "promises")
       text += fmt::format("  {} ({}): {}\n", key.name, name_of(key.phase), key.meaning);
-  }
-  return text +
-         "  expert_load: which experts get how many tokens: {distribution: power_law, exponent: 1.2}\n";
+  return text;
 }
 
 int run_help(const GuideArguments& arguments, const CommonOptions& /*common*/) {

@@ -53,16 +53,13 @@ class Answers {
   /// others.
   void take(std::string& value, const char* option, const std::string& due,
             const std::function<std::string(const std::string&)>& check, bool optional = false) {
-    bool ask = value.empty() && isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
-    if (optional && !asked_) ask = false;
+    const bool ask =
+        value.empty() && (asked_ || !optional) && isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
     std::string wrong = !value.empty() ? check(value) : optional && !ask ? "" : "is missing; " + due;
     while (ask && !wrong.empty() && problems_.empty()) {
       asked_ = true;
       std::cout << option + 2 << " (" << due << (optional ? "; or nothing" : "") << "): " << std::flush;
-      if (!std::getline(std::cin, value)) {
-        if (optional) wrong.clear();
-        break;
-      }
+      if (!std::getline(std::cin, value)) break;
       value = std::string(trimmed(value));
       wrong = !value.empty() ? check(value) : optional ? "" : "is missing";
       if (!wrong.empty() && !value.empty()) std::cout << "  " << message_line(wrong) << '\n';

@@ -109,7 +109,7 @@ void print_for_scripts(const ResultReader& reader, const TopQuestion& question, 
   Confirmation confirmation(reader, question, confirm_wish(arguments, found, 0));
   confirmation.run(chosen, rows);
   const std::vector<std::string> only = columns_of(reader, arguments.columns, "--columns");
-  if (only.empty()) {
+  if (only.empty() && format != RowFormat::csv) {  // those are the columns of the file, as export has them
     for (FurtherColumn& column : remarks_on_rows(reader, question, chosen, rows).columns)
       chosen.further.push_back(std::move(column));
   }

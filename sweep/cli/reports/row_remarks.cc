@@ -7,7 +7,6 @@
 #include <functional>
 #include <memory>
 
-#include "engine/base/joined.h"
 #include "sweep/cli/reports/near_misses.h"
 #include "sweep/cli/reports/verdicts.h"
 #include "sweep/cli/terminal/format.h"
@@ -16,7 +15,6 @@ namespace shardscape::cli {
 
 namespace {
 
-using results::ColumnInfo;
 using results::ResultReader;
 
 /// The outputs that expected errors are of: of a training step, or of the mean time between tokens.
@@ -25,8 +23,8 @@ bool has_expected_error(const ResultReader& reader, const std::string& column) {
   return column == "step_time_s" || column == "tokens_per_s_per_gpu" || column == "mfu";
 }
 
-/// Memory of the device of each row; nothing where this program reads the file's study differently. The points of a
-/// study are listed only where its devices differ.
+/// Memory of the device of each point, 0 where the study has no such point; nothing where this program reads the file's
+/// study differently. The points are listed only where devices differ, as that takes a while.
 std::function<double(double id)> capacities_of(const ResultReader& reader) {
   auto study = read_study(reader);
   if (!study) return nullptr;
@@ -37,89 +35,73 @@ std::function<double(double id)> capacities_of(const ResultReader& reader) {
   auto stored = with_points(reader, std::move(study));
   if (!stored) return nullptr;
   return [of, stored = std::make_shared<StoredStudy>(*std::move(stored))](double id) {
+    if (!(id < static_cast<double>(stored->space.size()))) return 0.0;
     const auto setting = stored->space.point(static_cast<std::uint64_t>(id)).setting;
     return of(stored->study.systems[setting / stored->study.workloads.size()]);
   };
 }
 
-class Remarking {
- public:
-  Remarking(const ResultReader& reader, const ChosenRows& chosen, const RowGroups& groups)
-      : reader_(reader), chosen_(chosen), groups_(groups) {}
-
-  /// The values of a column by row; null where the file has none.
-  [[nodiscard]] const std::vector<double>* values(std::string_view name) const {
-    const ColumnInfo* const column = reader_.find(name);
-    if (column == nullptr) return nullptr;
-    return &chosen_.values[static_cast<std::size_t>(column - reader_.columns().data())];
-  }
-  /// Adds a column of truths, and a line about the groups of which it is true.
-  template <class Holds, class Line>
-  void add(const char* name, const Holds& holds, const Line& line) {
-    FurtherColumn column{{}, name, "", std::vector<double>(chosen_.rows.size())};
-    column.info.name = name;
-    column.info.type = results::ColumnType::u8;
-    std::vector<std::size_t> found;
-    for (const std::vector<std::size_t>& group : groups_) {
-      for (const std::size_t row : group) column.values[row] = holds(row) ? 1 : 0;
-      if (holds(group.front())) found.push_back(group.front());
-    }
-    if (std::string text = line(found); !text.empty())
-      remarks_.lines.push_back(fmt::format("of the first {}, {}", format_count(groups_.size()), text));
-    remarks_.columns.push_back(std::move(column));
-  }
-  RowRemarks take() { return std::move(remarks_); }
-
- private:
-  const ResultReader& reader_;
-  const ChosenRows& chosen_;
-  const RowGroups& groups_;
-  RowRemarks remarks_;
-};
-
 }  // namespace
 
 RowRemarks remarks_on_rows(const ResultReader& reader, const TopQuestion& question, const ChosenRows& chosen,
                            const RowGroups& groups) {
-  Remarking remarking(reader, chosen, groups);
-  if (groups.empty()) return remarking.take();
-  const std::size_t first = groups.front().front();
-  const bool ranked = question.front.empty() && question.per.empty();
-  const auto* const errors = remarking.values("expected_error");
-  const auto* const ranking = ranked ? remarking.values(question.by) : nullptr;
-  if (errors != nullptr && ranking != nullptr && has_expected_error(reader, question.by) &&
-      std::isfinite((*errors)[first]) && std::isfinite((*ranking)[first])) {
-    const double best = (*ranking)[first], error = (*errors)[first];
-    const auto within = [&](std::size_t row) { return std::abs((*ranking)[row] - best) <= error * best; };
-    remarking.add("within_expected_error", within, [&](const std::vector<std::size_t>& found) -> std::string {
-      if (groups.size() == 1) return "";
-      if (found.size() == 1)
-        return fmt::format("none is as near to the best as its expected error, +-{}", format_percent(error));
-      return fmt::format(
-          "{} are within the expected error of the best, +-{}: the prediction does not tell these apart, "
-          "measure them",
-          found.size() == groups.size() ? "all" : format_count(found.size()), format_percent(error));
-    });
-  }
-  const auto* const bytes = remarking.values("memory_peak_bytes");
-  const auto capacity = bytes == nullptr ? nullptr : capacities_of(reader);
-  if (capacity == nullptr) return remarking.take();
-  const auto* const ids = remarking.values("point_id");
-  const auto tight = [&](std::size_t row) {
-    return !tight_memory((*bytes)[row], capacity((*ids)[row])).empty();
+  RowRemarks remarks;
+  const auto values = [&](std::string_view name) -> const std::vector<double>* {
+    const results::ColumnInfo* const column = reader.find(name);
+    if (column == nullptr) return nullptr;
+    return &chosen.values[static_cast<std::size_t>(column - reader.columns().data())];
   };
-  remarking.add("memory_tight", tight, [&](const std::vector<std::size_t>& found) -> std::string {
-    if (found.empty()) return "";
-    constexpr std::size_t kNamed = 5;
-    std::string names;
-    for (std::size_t i = 0; i < std::min(found.size(), kNamed); ++i)
-      names += fmt::format("{}{:.0f}", i == 0 ? "" : ", ", (*ids)[found[i]]);
-    return fmt::format(
-        "{} {} more than {} of a GPU's memory, so that an allocator may run out of it ({} {}{})",
-        format_count(found.size()), found.size() == 1 ? "takes" : "take", format_percent(kTightMemory),
-        found.size() == 1 ? "point" : "points", names, found.size() > kNamed ? ", ..." : "");
+  // Adds a column of truths; returns the first rows of the groups of which it is true.
+  const auto add = [&](const char* name, const std::function<bool(std::size_t row)>& holds) {
+    FurtherColumn column{{}, name, "", std::vector<double>(chosen.rows.size())};
+    column.info.name = name;
+    column.info.type = results::ColumnType::u8;
+    std::vector<std::size_t> found;
+    for (const std::vector<std::size_t>& group : groups) {
+      for (const std::size_t row : group) column.values[row] = holds(row) ? 1 : 0;
+      if (holds(group.front())) found.push_back(group.front());
+    }
+    remarks.columns.push_back(std::move(column));
+    return found;
+  };
+  const auto say = [&](const std::string& what) {
+    remarks.lines.push_back(fmt::format("of the first {}, {}", format_count(groups.size()), what));
+  };
+  if (groups.empty()) return remarks;
+  const std::size_t first = groups.front().front();
+  const bool ranked =
+      question.front.empty() && question.per.empty() && has_expected_error(reader, question.by);
+  const auto* const ranking = ranked ? values(question.by) : nullptr;
+  const auto* const errors = values("expected_error");
+  if (ranking != nullptr && errors != nullptr && std::isfinite((*ranking)[first]) &&
+      std::isfinite((*errors)[first])) {
+    const double best = (*ranking)[first], error = (*errors)[first];
+    const auto near = [&](std::size_t row) { return std::abs((*ranking)[row] - best) <= error * best; };
+    const std::size_t within = add("within_expected_error", near).size();
+    const std::string size = fmt::format("expected error (+-{})", format_percent(error));
+    if (within == 1 && groups.size() > 1) say("none is as near to the best as its " + size);
+    if (within > 1)
+      say(fmt::format(
+          "{} are within the {} of the best: the prediction does not tell these apart, measure them",
+          within == groups.size() ? "all" : format_count(within), size));
+  }
+  const auto* const bytes = values("memory_peak_bytes");
+  const auto* const ids = values("point_id");
+  const auto capacity = bytes != nullptr && ids != nullptr ? capacities_of(reader) : nullptr;
+  if (capacity == nullptr) return remarks;
+  const auto tight = add("memory_tight", [&](std::size_t row) {
+    return !tight_memory((*bytes)[row], capacity((*ids)[row])).empty();
   });
-  return remarking.take();
+  if (tight.empty()) return remarks;
+  constexpr std::size_t kNamed = 5;
+  std::string names;
+  for (std::size_t i = 0; i < std::min(tight.size(), kNamed); ++i)
+    names += fmt::format("{}{:.0f}", i == 0 ? "" : ", ", (*ids)[tight[i]]);
+  say(fmt::format("{} more than {} of a GPU's memory, so that an allocator may run out of it (point{} {}{})",
+                  tight.size() == 1 ? "1 takes" : format_count(tight.size()) + " take",
+                  format_percent(kTightMemory), tight.size() == 1 ? "" : "s", names,
+                  tight.size() > kNamed ? ", ..." : ""));
+  return remarks;
 }
 
 }  // namespace shardscape::cli

@@ -11,10 +11,8 @@ namespace shardscape::cli {
 
 struct RowRemarks {
   std::vector<std::string> lines;
-  /// For scripts, beside the columns of the file.
-  std::vector<FurtherColumn> columns;
+  std::vector<FurtherColumn> columns;  ///< for scripts
 };
-
 /// Of groups of rows in their order: which are within the expected error of the first, where they are ranked by what
 /// that is the error of, and which fill a GPU's memory (tight_memory()).
 RowRemarks remarks_on_rows(const results::ResultReader& reader, const TopQuestion& question,

@@ -93,7 +93,7 @@ std::string limit_words(const results::Limit& limit) {
 }
 
 std::string tight_memory(double bytes, double capacity) {
-  if (bytes <= kTightMemory * capacity || bytes > capacity) return "";
+  if (!(bytes > kTightMemory * capacity && bytes <= capacity)) return "";
   return fmt::format(
       "tight: {} of a GPU's memory is in use, and above {} what an allocator breaks up may be missing; "
       "measure it, "
