@@ -160,7 +160,7 @@ class StarterWriter {
       key("  ", "sequence_parallel", "true", "norms split over them, too; [false, true] compares");
     if (training())
       key("  ", "context_parallel", text_of(context()),
-          fmt::format("each sample over so many ranks, {} tokens or more on each", kLeastTokens));
+          fmt::format("ranks of a sample, each with {} tokens or more", kLeastTokens));
     key("  ", "pipeline_parallel", text_of(stages()), "the layers over so many stages");
     key("  ", "data_parallel", "fill", "replicas: what the other degrees leave of the GPUs");
     if (experts().size() > 1)

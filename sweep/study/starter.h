@@ -25,7 +25,7 @@ inline constexpr std::array<StarterKey, 7> kStarterKeys = {{
     {"prompt_tokens", Phase::inference, "tokens of each request"},
     {"output_tokens", Phase::inference, "tokens of each answer"},
     {"request_rate", Phase::inference, "requests come at a rate, such as 2 /s"},
-    {"concurrency", Phase::inference, "requests in flight, on all GPUs together; or give a rate"},
+    {"concurrency", Phase::inference, "requests in flight, on all GPUs together"},
     {"promises", Phase::inference, "with a rate: ttft_p95: 2 s, tpot_p95: 40 ms"},
 }};
 

@@ -104,8 +104,9 @@ void read_positions(Config& config, const Positions& positions, ModelSpec& m) {
   double base = 0;
   for (const char* const key : {"rotary_emb_base", "rope_theta", "rope_parameters/rope_theta"})
     config.read("rotary_base", key, base);
-  if (config.text("rope_scaling/rope_type") == "llama3")
-    config.read("rotary_scaling", "rope_scaling/factor", m.rotary_scaling);
+  double low = 0;  // of the kind "llama3" alone
+  config.read("", "rope_scaling/low_freq_factor", low);
+  if (low > 0) config.read("rotary_scaling", "rope_scaling/factor", m.rotary_scaling);
   m.rotary_base = std::isfinite(base) && std::abs(base) < 1e18 ? std::llround(base) : 0;
 }
 

@@ -49,6 +49,17 @@ TEST_F(ResultFilesTest, PointsAreFoundByTheirIds) {
     EXPECT_TRUE(contains(none.err, "--point: 99999999 is no point: the study has ")) << none.err;
     EXPECT_EQ(run({"simulate", file, "--point", "99999999999999999999999"}).code, 2);
   }
+  // An id tells the setting, too.
+  sweep("batches.h5", {"--confirm", "0", "--set", "workload.global_batch=[32, 64]"});
+  const auto last =
+      nlohmann::json::parse(
+          run({"top", "batches.h5", "-n", "1", "--where", "batch == 64", "--format", "json"}).out)
+          .at(0);
+  const Finished shown = run({"simulate", "batches.h5", "--point", last.at("point_id").dump()});
+  EXPECT_TRUE(contains(shown.out, "global batch 64,")) << shown.out;
+  EXPECT_TRUE(contains(shown.out, "launch batches.h5 --point " + last.at("point_id").dump() + " --for"))
+      << shown.out;
+  EXPECT_EQ(shown.err, "");
   write("text.h5", kSmallStudy);
   for (const char* file : {"text.h5", "missing.h5"}) EXPECT_NE(run({"simulate", file}).code, 0) << file;
 }

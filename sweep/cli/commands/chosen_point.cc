@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <iostream>
 #include <string>
@@ -42,7 +43,9 @@ sweep::ChosenPoint choose_point(const sweep::Study& study, const std::string& te
 }
 
 void note_other_settings(const sweep::Study& study, const sweep::ChosenPoint& point) {
-  if (study.setting_count() == 1) return;
+  const std::size_t counts = std::max<std::size_t>(1, study.gpu_counts.size());
+  if (study.setting_count() == 1 || point.at % (study.setting_count() / counts) != 0)
+    return;  // chosen by an id
   const std::string on =
       study.gpu_counts.size() > 1 ? fmt::format(" on {} GPUs", study.gpus_of(point.at)) : std::string();
   std::cerr << "note: the study has " << study.setting_count() << " settings; this is the first" << on << " ("

@@ -231,7 +231,9 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.schedule, arguments.width);
   if (arguments.explain) print_operators(std::cout, simulated);
   if (prediction.has_times()) {
-    std::cout << "\nlaunch    " << launch_line(study, setting, point.plan, words_of(arguments.study, common))
+    std::cout << "\nlaunch    "
+              << launch_line(study, setting, point.plan, words_of(arguments.study, common),
+                             point_id_of(arguments.point) ? arguments.point : "")
               << '\n';
   }
   std::cout.flush();

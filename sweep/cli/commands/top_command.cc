@@ -143,9 +143,8 @@ int run_top(const TopArguments& arguments, const CommonOptions& /*common*/) {
   print_heading(reader, table.found, ranking, pareto, arguments.per, table.groups);
   if (!table.chosen.rows.empty()) {
     print_table(std::cout, reader, table.chosen,
-                {ranking, only, arguments.breakdown, any_status, table.groups});
-    for (const std::string& line : remarks_on_rows(reader, question, table.chosen, table.groups).lines)
-      std::cout << line << '\n';
+                {ranking, only, arguments.breakdown, any_status, table.groups,
+                 remarks_on_rows(reader, question, table.chosen, table.groups).lines});
     if (const std::string text = confirmation.text(); !text.empty()) std::cout << text << '\n';
   } else if (table.found.any_infeasible) {
     std::cout << '\n';

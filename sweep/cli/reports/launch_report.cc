@@ -55,14 +55,15 @@ PlanLaunch plan_launch(const sweep::Study& study, const Setting& setting, const 
 }
 
 std::string launch_line(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan,
-                        const std::vector<std::string>& study_words) {
+                        const std::vector<std::string>& study_words, const std::string& id) {
   const Phase phase = setting.workload.phase;
   const launch::Framework& framework = launch::nearest_framework(setting.system.stack, phase);
   const launch::Launch made = plan_launch(study, setting, plan, framework).launch;
   if (!made.refused.empty()) return "none: " + printable(made.refused.front());
   std::vector<std::string> words = {"shardscape", "launch"};
   words.insert(words.end(), study_words.begin(), study_words.end());
-  words.insert(words.end(), {"--point", whole_point(plan, phase), "--for", std::string(framework.name)});
+  words.insert(words.end(),
+               {"--point", id.empty() ? whole_point(plan, phase) : id, "--for", std::string(framework.name)});
   return shell_line(words);
 }
 

@@ -68,19 +68,22 @@ RowRemarks remarks_on_rows(const ResultReader& reader, const TopQuestion& questi
     remarks.lines.push_back(fmt::format("of the first {}, {}", format_count(groups.size()), what));
   };
   if (groups.empty()) return remarks;
-  const std::size_t first = groups.front().front();
-  const bool ranked =
-      question.front.empty() && question.per.empty() && has_expected_error(reader, question.by);
-  const auto* const ranking = ranked ? values(question.by) : nullptr;
+  const bool timed = question.front.empty() && has_expected_error(reader, question.by);
+  const auto* const ranking = timed ? values(question.by) : nullptr;
   const auto* const errors = values("expected_error");
-  if (ranking != nullptr && errors != nullptr && std::isfinite((*ranking)[first]) &&
-      std::isfinite((*errors)[first])) {
+  if (ranking != nullptr && errors != nullptr) {
+    const double sign = reader.find(question.by)->better == results::Better::larger ? -1 : 1;
+    const std::size_t first = std::ranges::min_element(groups, {}, [&](const auto& group) {
+                                const double value = sign * (*ranking)[group.front()];
+                                return std::isnan(value) ? HUGE_VAL : value;
+                              })->front();
     const double best = (*ranking)[first], error = (*errors)[first];
     const auto near = [&](std::size_t row) { return std::abs((*ranking)[row] - best) <= error * best; };
     const std::size_t within = add("within_expected_error", near).size();
     const std::string size = fmt::format("expected error (+-{})", format_percent(error));
-    if (within == 1 && groups.size() > 1) say("none is as near to the best as its " + size);
-    if (within > 1)
+    const bool told = question.per.empty() && std::isfinite(best) && std::isfinite(error);
+    if (told && within == 1 && groups.size() > 1) say("none is as near to the best as its " + size);
+    if (told && within > 1)
       say(fmt::format(
           "{} are within the {} of the best: the prediction does not tell these apart, measure them",
           within == groups.size() ? "all" : format_count(within), size));
