@@ -86,8 +86,9 @@ TEST_F(GuideTest, HelpOfTopics) {
   EXPECT_FALSE(contains(faults, "## Inference"));
   const std::string space = run({"help", "space"}).out;
   for (const char* part :
-       {"\n  tensor_parallel (tp): from 1 on\n", "\n  zero_stage (zero), training: 0 to 3\n",
-        "\n  recompute (recompute), training: none, selective, full\n", "\n  prefill_gpus, inference: "})
+       {"\n  tensor_parallel (tp): from 1 on, both phases\n", "\n  zero_stage (zero): 0 to 3, training\n",
+        "\n  recompute (recompute): none, selective, full, training\n",
+        "\n  prefill_gpus: from 0 on, inference\n"})
     EXPECT_TRUE(contains(space, part)) << part << space;
   EXPECT_TRUE(contains(run({"help", "workload"}).out, "\n  global_batch (training): "));
   for (const char* topic : {"constraints", "promises"})

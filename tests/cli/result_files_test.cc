@@ -53,7 +53,7 @@ TEST_F(ResultFilesTest, PointsAreFoundByTheirIds) {
   sweep("batches.h5", {"--confirm", "0", "--set", "workload.global_batch=[32, 64]"});
   const auto last =
       nlohmann::json::parse(
-          run({"top", "batches.h5", "-n", "1", "--where", "batch == 64", "--format", "json"}).out)
+          run({"top", "batches.h5", "-n", "1", "--where", "global_batch == 64", "--format", "json"}).out)
           .at(0);
   const Finished shown = run({"simulate", "batches.h5", "--point", last.at("point_id").dump()});
   EXPECT_TRUE(contains(shown.out, "global batch 64,")) << shown.out;
