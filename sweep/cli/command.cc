@@ -239,7 +239,10 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, 
 
 std::vector<std::string> words_of(const StudyArguments& arguments, const CommonOptions& common) {
   std::vector<std::string> words = {arguments.file.string()};
-  for (const std::string& change : arguments.overrides) words.insert(words.end(), {"--set", change});
+  std::vector<std::string> changes = arguments.overrides;
+  if (common.given != nullptr)
+    changes.insert(changes.begin(), common.given->overrides.begin(), common.given->overrides.end());
+  for (const std::string& change : changes) words.insert(words.end(), {"--set", change});
   for (const auto& folder : common.presets) words.insert(words.end(), {"--presets", folder.string()});
   return words;
 }
