@@ -61,6 +61,10 @@ struct ModelSpec {
   QkNorm qk_norm = QkNorm::none;
   PositionKind position = PositionKind::learned;
   double rotary_fraction = 1;  ///< share of each head's dimensions that rotary positions turn
+  /// No time depends on these; frameworks are told them. 0: not known. The base of the angles of rotary positions, the
+  /// factor by which Llama 3.1 stretches them, and what norms add to a variance.
+  std::int64_t rotary_base = 0;
+  double rotary_scaling = 0, norm_epsilon = 0;
   /// In layers with a window a token attends to this many last tokens, itself included; 0: to all before it.
   std::int64_t sliding_window = 0;
   /// Which layers have the window: `L` (local) or `G` (global) for each, from the first on and again from the

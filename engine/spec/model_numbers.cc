@@ -15,6 +15,8 @@ using enum KeyUse;
 /// Layers at the front without experts, and rows of a table of positions: perhaps none.
 constexpr Range kLayersOrNone{0, kLayers.high};
 constexpr Range kRowsOrNone = or_zero(kRows);
+constexpr Range kStretchIfKnown = or_zero({1, 1e6});
+constexpr Range kEpsilonIfKnown = or_zero({1e-30, 1});
 
 /// The key of a field, and the field.
 #define SHARDSCAPE_NUMBER(SPEC, FIELD) \
@@ -52,6 +54,13 @@ constexpr NumberRow<ModelSpec> kModelNumbers[] = {
      "rows of the table of learned positions; a longer sequence is an error"},
     {SHARDSCAPE_NUMBER(ModelSpec, rotary_fraction), kShare,
      "share of each head's dimensions that rotary positions turn"},
+    {SHARDSCAPE_NUMBER(ModelSpec, rotary_base), kRowsOrNone,
+     "base of the angles of rotary positions; no time depends on it, nor on the next two", std::nullopt,
+     for_the_reader},
+    {SHARDSCAPE_NUMBER(ModelSpec, rotary_scaling), kStretchIfKnown,
+     "factor by which those are stretched as in Llama 3.1", std::nullopt, for_the_reader},
+    {SHARDSCAPE_NUMBER(ModelSpec, norm_epsilon), kEpsilonIfKnown, "what norms add to a variance",
+     std::nullopt, for_the_reader},
     {SHARDSCAPE_NUMBER(ModelSpec, sliding_window), kTokensOrAll,
      "tokens that layers with a window look back on; 0: all. Chunks (Llama 4) count as windows of their "
      "length"},

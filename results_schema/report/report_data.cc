@@ -121,7 +121,8 @@ Json answer_json(const Answer& answer) {
           {"confirmed", answer.confirmed},
           {"framework", answer.framework},
           {"refused", answer.refused},
-          {"assumptions", answer.assumptions}};
+          {"assumptions", answer.assumptions},
+          {"remarks", answer.remarks}};
 }
 
 Json axes(const ResultReader& reader, const std::vector<PageAxis>& axes) {

@@ -72,6 +72,7 @@ struct Answer {
   std::string confirmed;                 ///< "10 rows executed: the order holds"
   std::string framework, refused;        ///< what `launch` runs the plan in, or why it does not; may be empty
   std::vector<std::string> assumptions;  ///< what the results rest on beyond the inputs
+  std::vector<std::string> remarks;      ///< what else is to be known of the first plans
 };
 
 /// The parts of a `shardscape simulate` command for a point.

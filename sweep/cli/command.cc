@@ -210,7 +210,12 @@ void add_study_arguments(CLI::App& command, StudyArguments& arguments) {
 }
 
 sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, bool quiet) {
-  const GivenStudy* const given = common.given;
+  const GivenStudy* given = common.given;
+  GivenStudy stored;
+  if (given == nullptr && (arguments.file.extension() == ".h5" || arguments.file.extension() == ".parts")) {
+    stored = {arguments.file, open_results(arguments.file).resolved_yaml(), {}};
+    given = &stored;
+  }
   const bool as_given =
       arguments.overrides.empty() && !arguments.all_counts && !arguments.rates_instead && given != nullptr;
   if (as_given && given->study) return *given->study;
@@ -227,14 +232,17 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, 
                                                      given->file.parent_path(), catalog, options);
   if (!study) throw BadInput(study.error());
   column_problems(*study).finish();
-  for (const std::string& assumption : study->assumptions)
-    if (!quiet) std::cerr << styled(std::cerr, "warning: ", "33") << message_line(assumption) << '\n';
+  for (std::size_t i = 0; i < study->warned_of && !quiet; ++i)
+    std::cerr << styled(std::cerr, "warning: ", "33") << message_line(study->assumptions[i]) << '\n';
   return *std::move(study);
 }
 
 std::vector<std::string> words_of(const StudyArguments& arguments, const CommonOptions& common) {
   std::vector<std::string> words = {arguments.file.string()};
-  for (const std::string& change : arguments.overrides) words.insert(words.end(), {"--set", change});
+  std::vector<std::string> changes = arguments.overrides;
+  if (common.given != nullptr)
+    changes.insert(changes.begin(), common.given->overrides.begin(), common.given->overrides.end());
+  for (const std::string& change : changes) words.insert(words.end(), {"--set", change});
   for (const auto& folder : common.presets) words.insert(words.end(), {"--presets", folder.string()});
   return words;
 }

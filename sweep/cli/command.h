@@ -171,7 +171,7 @@ std::optional<std::filesystem::path> documents_folder();
 /// The published figures that came with the program (see validate/published.h); nothing where they are missing.
 std::optional<std::filesystem::path> published_folder();
 
-/// A study as given on the command line.
+/// A study as given on the command line: a file, or the result file of a sweep of it.
 struct StudyArguments {
   std::filesystem::path file;
   std::vector<std::string> overrides;              ///< texts KEY=VALUE

@@ -124,6 +124,8 @@ struct Framework {
   /// The words of the command before its options: program and script; of nodes, `$NODE_RANK` and the like included.
   std::vector<Reply> program;
   std::vector<Reply> before;  ///< environment and remarks, each a line of shell before the command
+  /// Lines of shell of the router in front of two pools; $PREFILL and $DECODE are their servers, HOST:PORT each.
+  std::vector<Reply> router;
 };
 
 /// A framework as its data file has it; `source` names the file in messages. `other(name)`: one whose rows it may

@@ -25,6 +25,9 @@ void read_reply(yaml::Reader& map, const Vocabulary& words, Reply& reply) {
     if (!said.empty()) map.bad(key, *node, fmt::format("beside {}; a row says one thing", said));
     said = key;
     reply.kind = kind;
+    bool unasked = true;
+    if (kind == Said::Kind::unasked && map.read("unasked", *node, unasked), !unasked)
+      map.bad(key, *node, "is true where it is said; a row that asks leaves it out");
     if (kind != Said::Kind::unasked)
       read_parsed(map, key.c_str(), *node, reply.text,
                   [&](const std::string& text) { return words.value(text); });
@@ -109,6 +112,7 @@ void read_keys(yaml::Reader& map, const Framework* (*other)(std::string_view), F
              [&](yaml::Reader& item, Option& row) { read_option(item, words, sources, row); });
   read_replies(map, "program", words, framework.program);
   read_replies(map, "before", words, framework.before);
+  read_replies(map, "router", words, framework.router);
   framework.words = std::make_shared<const Vocabulary>(std::move(words));
 }
 

@@ -105,7 +105,9 @@ class Asking {
 
 /// A word as a shell reads it. Variables are the program's own words.
 std::string shell_word(const std::string& word) {
-  const bool variable = word == "$NODE_RANK" || word == "$HEAD_ADDR" || word == "$HEAD_ADDR:5000";
+  constexpr std::string_view kVariables[] = {"$NODE_RANK", "$HEAD_ADDR", "$HEAD_ADDR:5000", "$PORT",
+                                             "$BOOTSTRAP_PORT"};
+  const bool variable = std::ranges::find(kVariables, word) != std::end(kVariables);
   return variable || is_plain_word(word) ? word : single_quoted(word);
 }
 
@@ -195,6 +197,15 @@ void add_answer(const Answer& answer, Launch& launch) {
     if (std::ranges::find(launch.refused, one) == launch.refused.end()) launch.refused.push_back(one);
 }
 
+/// The lines that hold, each in turn.
+std::string lines_of(const std::vector<Reply>& lines, const Facts& facts) {
+  std::string text;
+  for (const Reply& line : lines)
+    if (const Said said = first_reply({line}, facts); said.kind == Said::Kind::value)
+      text += said.text + '\n';
+  return text;
+}
+
 void add_program(const Framework& framework, const Case& of, const Answer& answer, Launch& launch) {
   const Facts facts = framework.words->complete(facts_of(of));
   const std::string program = first_reply(framework.program, facts).text;
@@ -204,9 +215,7 @@ void add_program(const Framework& framework, const Case& of, const Answer& answe
                                                         : ", which decode, behind a router of both";
     launch.command += fmt::format("# {} of these on {} GPUs each{}\n", of.programs(), of.gpus(), what);
   }
-  for (const Reply& line : framework.before)
-    if (const Said said = first_reply({line}, facts); said.kind == Said::Kind::value)
-      launch.command += said.text + '\n';
+  launch.command += lines_of(framework.before, facts);
   const bool has_file = framework.kind != FileKind::none;
   std::vector<Written> written = answer.written;
   Option takes_file;
@@ -221,6 +230,53 @@ void add_program(const Framework& framework, const Case& of, const Answer& answe
     if (!framework.file_option.empty()) written.push_back({&takes_file, name});
   }
   launch.command += command_of(program, written);
+}
+
+// ---- two pools ----
+
+constexpr std::int64_t first_port(Pool pool) { return pool == Pool::prefill ? 8100 : 8200; }
+
+/// The server of a pool as a script of its own: a server does not end, so that no other command can follow.
+void add_pool(const Framework& framework, const Case& of, const Answer& answer, Launch& launch) {
+  Launch own;
+  add_program(framework, of, answer, own);
+  std::ranges::move(own.files, std::back_inserter(launch.files));
+  launch.files.push_back({pool_name(of.pool) + ".sh", fmt::format("#!/bin/sh\nPORT=${{PORT:-{}}}\n{}",
+                                                                  first_port(of.pool), own.command)});
+}
+
+/// Starts the servers and the router where one machine has all GPUs; elsewhere says what each machine starts, and
+/// starts the router.
+std::string start_pools(const std::vector<Case>& cases, std::int64_t gpus_per_node) {
+  std::int64_t next = 0;  // GPU
+  for (const Case& of : cases) next += of.programs() * of.gpus();
+  const bool together = next <= gpus_per_node;
+  std::string text, servers;
+  next = 0;
+  for (const Case& of : cases) {
+    const std::string name = pool_name(of.pool);
+    std::string addresses, variable = of.pool == Pool::prefill ? "PREFILL" : "DECODE";
+    for (std::int64_t i = 0; i < of.programs() && together; ++i, next += of.gpus()) {
+      const std::int64_t port = first_port(of.pool) + i;
+      std::string devices;
+      for (std::int64_t gpu = next; gpu < next + of.gpus(); ++gpu)
+        devices += fmt::format("{}{}", gpu == next ? "" : ",", gpu);
+      text += fmt::format("CUDA_VISIBLE_DEVICES={} PORT={} sh {}.sh &\n", devices, port, name);
+      addresses += fmt::format("{}localhost:{}", i == 0 ? "" : " ", port);
+    }
+    if (together) {
+      servers += fmt::format("{}='{}' ", variable, addresses);
+    } else {
+      text += fmt::format(
+          "# on the machines of this pool, {} times, each on {} GPUs of its own (CUDA_VISIBLE_DEVICES) and "
+          "of servers "
+          "on\n# one machine with a PORT of its own: sh {}.sh\n",
+          of.programs(), of.gpus(), name);
+      servers +=
+          fmt::format("{0}=${{{0}:?their addresses, HOST:PORT of each, with spaces between}} ", variable);
+    }
+  }
+  return text + servers + "sh router.sh" + (together ? " &\nwait\n" : "\n");
 }
 
 // ---- Dynamo ----
@@ -339,8 +395,13 @@ Launch write_launch(const Framework& framework, const LaunchWish& wish) {
   for (const Case& of : cases) {
     const Answer answer = asking.ask(of);
     add_answer(answer, launch);
-    if (answer.refused.empty()) add_program(framework, of, answer, launch);
+    if (answer.refused.empty())
+      (of.pool == Pool::whole ? add_program : add_pool)(framework, of, answer, launch);
   }
+  if (cases.size() == 1 || !launch.refused.empty()) return launch;
+  const Facts facts = framework.words->complete(facts_of(cases.front()));
+  launch.files.push_back({"router.sh", "#!/bin/sh\n" + lines_of(framework.router, facts)});
+  launch.command = start_pools(cases, wish.gpus_per_node);
   return launch;
 }
 

@@ -203,6 +203,7 @@ void add_study(py::module_& module) {
       .def("engine_seconds", &engine_seconds, py::arg("points"))
       .def_property_readonly("objectives", [](const Inputs& inputs) { return inputs.study().objectives; })
       .def_property_readonly("assumptions", [](const Inputs& inputs) { return inputs.study().assumptions; })
+      .def_property_readonly("warned_of", [](const Inputs& inputs) { return inputs.study().warned_of; })
       .def_property_readonly("resolved_yaml",
                              [](const Inputs& inputs) { return inputs.study().resolved_yaml; })
       .def_property_readonly("overrides", [](const Inputs& inputs) { return inputs.given().overrides; })

@@ -20,6 +20,7 @@
 #include "sweep/study/load_parser.h"
 #include "sweep/study/overrides.h"
 #include "sweep/study/placement_axis.h"
+#include "sweep/study/stack_policies.h"
 #include "sweep/study/study_parts.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/loader.h"
@@ -78,6 +79,9 @@ class StudyParser {
     note_places(root_, ".");
     study_.resolved_yaml = resolved();
     note_assumed_shares();
+    study_.warned_of = study_.assumptions.size();
+    if (std::string line = stack_policies(study_); !line.empty())
+      study_.assumptions.push_back(std::move(line));
     attach_evidence(catalog_, study_, diagnostics_);
     if (!diagnostics_.empty()) return std::nullopt;
     return std::move(study_);

@@ -17,6 +17,9 @@ namespace {
 
 using Values = std::vector<std::int64_t>;
 
+/// Parts of a sequence that are shorter give attention too little work to hide what its ranks send each other.
+constexpr std::int64_t kLeastTokens = 2048;
+
 /// Powers of two up to `most` for which `good` holds; 1 at least.
 Values powers_of_two(std::int64_t most, const std::function<bool(std::int64_t)>& good) {
   Values values = {1};
@@ -49,6 +52,12 @@ class StarterWriter {
   }
 
  private:
+  /// What the user gave for a key; else the value that the study has by itself.
+  [[nodiscard]] std::string given(std::string_view name, std::string otherwise) const {
+    const auto found = starter_.given.find(name);
+    return found == starter_.given.end() ? otherwise : found->second;
+  }
+  [[nodiscard]] bool has(std::string_view name) const { return starter_.given.contains(name); }
   [[nodiscard]] bool training() const { return starter_.phase == Phase::training; }
   void note(const std::string& indent, const std::string& comment) {
     text_ += indent + "# " + comment + '\n';
@@ -59,6 +68,11 @@ class StarterWriter {
     std::string line = fmt::format("{}{}: {}", indent, name, value);
     if (!comment.empty()) line = fmt::format("{:<{}} # {}", line, kComments - 1, comment);
     text_ += line + '\n';
+  }
+  /// A key of the workload that the user may give.
+  void load(std::string_view name, std::string otherwise) {
+    const auto row = std::ranges::find(kStarterKeys, name, &StarterKey::name);
+    key("  ", std::string(name), given(name, std::move(otherwise)), row->meaning);
   }
   void reference(const std::string& name, const std::string& value, const std::string& comment) {
     std::string text = yaml::emit(yaml::Node::scalar(value));
@@ -110,6 +124,23 @@ class StarterWriter {
     const std::int64_t nodes = std::max<std::int64_t>(2, starter_.gpus / node());
     return powers_of_two(ends ? kMost : std::min(kMostServing, nodes), good);
   }
+  /// Tokens of a sample; of several lengths of the longest.
+  [[nodiscard]] std::int64_t tokens() const {
+    constexpr std::int64_t kTokens = 4096, kLongest = std::int64_t{1} << 40;
+    const std::string text = given("sequence_length", "");
+    std::int64_t longest = 0, number = 0;
+    for (const char c : text) {
+      number = c >= '0' && c <= '9' ? std::min(10 * number + (c - '0'), kLongest) : 0;
+      longest = std::max(longest, number);
+    }
+    if (longest > 0) return longest;
+    return model_.max_positions > 0 ? std::min(kTokens, model_.max_positions) : kTokens;
+  }
+  [[nodiscard]] Values context() const {
+    constexpr std::int64_t kMost = 32;
+    return powers_of_two(std::min(kMost, tokens() / kLeastTokens),
+                         [&](std::int64_t n) { return divides_gpus(n) && tokens() % (2 * n) == 0; });
+  }
   /// Powers of two, and the largest number that divides both experts and GPUs.
   [[nodiscard]] Values experts() const {
     constexpr std::int64_t kMost = 64;
@@ -127,7 +158,9 @@ class StarterWriter {
     key("  ", "tensor_parallel", text_of(tensor()), "each layer over so many GPUs of a node");
     if (training() && tensor().size() > 1)
       key("  ", "sequence_parallel", "true", "norms split over them, too; [false, true] compares");
-    if (training()) key("  ", "context_parallel", "1", "[1, 2, 4] for long sequences");
+    if (training())
+      key("  ", "context_parallel", text_of(context()),
+          fmt::format("ranks of a sample, each with {} tokens or more", kLeastTokens));
     key("  ", "pipeline_parallel", text_of(stages()), "the layers over so many stages");
     key("  ", "data_parallel", "fill", "replicas: what the other degrees leave of the GPUs");
     if (experts().size() > 1)
@@ -144,11 +177,8 @@ class StarterWriter {
   }
 
   void write_training() {
-    constexpr std::int64_t kTokens = 4096;
-    const bool learned = model_.max_positions > 0;
-    key("  ", "sequence_length", std::to_string(learned ? std::min(kTokens, model_.max_positions) : kTokens),
-        "tokens of a sample");
-    key("  ", "global_batch", std::to_string(batch()), "samples of a step, on all GPUs together");
+    load("sequence_length", std::to_string(tokens()));
+    load("global_batch", std::to_string(batch()));
     precision(widest());
     write_degrees();
     if (starter_.gpus > 1)
@@ -167,12 +197,13 @@ class StarterWriter {
   void write_serving() {
     const std::int64_t most = model_.max_positions > 0 ? model_.max_positions : 4096;
     const std::int64_t answer = std::clamp<std::int64_t>(most / 2, 1, 256);
-    key("  ", "prompt_tokens", std::to_string(std::clamp<std::int64_t>(most - answer, 1, 2048)),
-        "of each request");
-    key("  ", "output_tokens", std::to_string(answer), "of each answer");
+    load("prompt_tokens", std::to_string(std::clamp<std::int64_t>(most - answer, 1, 2048)));
+    load("output_tokens", std::to_string(answer));
     const std::int64_t n = starter_.gpus;
-    key("  ", "concurrency", text_of({n, 8 * n, 32 * n}), "requests in flight, on all GPUs together");
-    note("  ", "request_rate: [2 /s, 8 /s]            # in its place: requests come at a rate");
+    const bool rated = has("request_rate");
+    if (rated) load("request_rate", "");
+    if (!rated || has("concurrency")) load("concurrency", text_of({n, 8 * n, 32 * n}));
+    if (!rated) note("  ", "request_rate: [2 /s, 8 /s]            # in its place: requests come at a rate");
     // The GPUs that the weights of a replica may lie on.
     const std::int64_t group = std::max(tensor().back() * stages().back(), experts().back());
     const double memory =
@@ -184,8 +215,16 @@ class StarterWriter {
       note("  ",
            fmt::format("prefill_gpus: [0, {}]                  # of them, for a pool that only reads prompts",
                        n / 2));
-    key("", "objectives", "[tokens_per_s_per_gpu, itl_s]", "the first ranks; also ttft_s, e2e_s");
-    note("", "promises: {ttft_p95: 2 s, tpot_p95: 40 ms}    # with request_rate; see `shardscape capacity`");
+    // Servers that keep up with a rate give as many tokens a second.
+    if (rated)
+      key("", "objectives", "[e2e_s, tokens_per_s_per_gpu]", "the first ranks; also ttft_s, itl_s");
+    else
+      key("", "objectives", "[tokens_per_s_per_gpu, itl_s]", "the first ranks; also ttft_s, e2e_s");
+    if (has("promises"))
+      key("", "promises", given("promises", ""), "see `shardscape capacity`");
+    else
+      note("",
+           "promises: {ttft_p95: 2 s, tpot_p95: 40 ms}    # with request_rate; see `shardscape capacity`");
   }
 
   const Starter& starter_;

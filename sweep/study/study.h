@@ -69,8 +69,10 @@ struct Study {
   std::map<std::string, std::string> places;
   std::vector<SourceText> sources;
   std::vector<std::filesystem::path> tables;  ///< tables that were read: of requests, of accepted lengths
-  /// The assumptions that results rest on beyond the inputs, one per line.
+  /// The assumptions that results rest on beyond the inputs, one per line: first those for which the inputs should say
+  /// more, `warned_of` of them, then what the stack decides.
   std::vector<std::string> assumptions;
+  std::size_t warned_of = 0;
   /// Evidence of the preset folders; null where none has any.
   std::shared_ptr<const evidence::Table> measured;
   /// Presets whose names the settings' devices and stacks have: name -> YAML.

@@ -3,6 +3,7 @@
 #include "sweep/yaml/huggingface_reader.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 namespace shardscape::yaml::huggingface {
@@ -99,6 +100,14 @@ void read_positions(Config& config, const Positions& positions, ModelSpec& m) {
          {positions.turned.first, "partial_rotary_factor", "rope_parameters/partial_rotary_factor"})
       config.read("rotary_fraction", key, m.rotary_fraction);
   }
+  if (m.position != PositionKind::rotary) return;
+  double base = 0;
+  for (const char* const key : {"rotary_emb_base", "rope_theta", "rope_parameters/rope_theta"})
+    config.read("rotary_base", key, base);
+  double low = 0;  // of the kind "llama3" alone
+  config.read("", "rope_scaling/low_freq_factor", low);
+  if (low > 0) config.read("rotary_scaling", "rope_scaling/factor", m.rotary_scaling);
+  m.rotary_base = std::isfinite(base) && std::abs(base) < 1e18 ? std::llround(base) : 0;
 }
 
 void read_dropouts(Config& config, const Dropouts& d, ModelSpec& m) {
@@ -245,6 +254,9 @@ void read_family(Config& config, const Family& family, ModelSpec& m) {
   m.tied_embeddings = flag(config, {"tie_word_embeddings", family.tied}, "tied_embeddings");
   read_mlp(config, family, m);
   m.norm = family.norm;
+  for (const char* const key :
+       {"rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "norm_epsilon"})
+    config.read("norm_epsilon", key, m.norm_epsilon);
   m.norm_place = family.norm_place;
   if (flag(config, family.qk_norm_used)) m.qk_norm = family.qk_norm;
   m.embedding_norm = family.embedding_norm;

@@ -85,6 +85,31 @@ TEST_F(CapacityTest, TheAnswerCanBeLaunched) {
   EXPECT_TRUE(contains(read_file(work() / "launched.txt"), "vllm serve"));
 }
 
+TEST_F(CapacityTest, TheAnswerSaysItsErrorAndWhatRunsIt) {
+  const Finished text = capacity({"--rate", "8,40"});
+  EXPECT_TRUE(contains(text.out, "\nerror     +-")) << text.out;
+  EXPECT_TRUE(contains(text.out, "of the mean time between tokens; of TTFT and of percentiles it is unknown"))
+      << text.out;
+  for (const json& answer : answers({"--rate", "8,40"})) {
+    const json point = json::parse(run({"simulate", "study.yaml", "--json", "--point", answer.at("plan"),
+                                        "--set", "gpus=[1, 2, 3, 4, 5, 6, 7, 8, 16]"})
+                                       .out);
+    for (const char* key : {"expected_error", "expected_error_of", "evidence", "memory_tight"})
+      EXPECT_EQ(answer.at(key), point.at(key)) << key;
+    const auto line = answer.at("launch").get<std::string>();
+    EXPECT_TRUE(contains(line, "workload.request_rate=")) << line;
+    EXPECT_EQ(std::system(("cd '" + work().string() + "' && '" + test::program() + "' " +
+                           line.substr(std::string("shardscape ").size()) + " > launched.txt")
+                              .c_str()),
+              0);
+  }
+  ASSERT_EQ(capacity({"--rate", "8", "--report", "page.html"}).code, 0);
+  const std::string page = read_file(work() / "page.html");
+  for (const char* part : {"\"model\":\"llama3.1-8b\"", "\"cluster\":\"dgx-h100 (h100-sxm-80gb)\"",
+                           "\"launch\":\"shardscape launch study.yaml "})
+    EXPECT_TRUE(contains(page, part)) << part;
+}
+
 TEST_F(CapacityTest, WhereNothingFitsItSaysWhatWouldHaveToChange) {
   const json answer = answers({"--set", "promises.ttft_p95=1 ms"}).at(0);
   EXPECT_TRUE(answer.at("gpus").is_null());

@@ -57,6 +57,23 @@ TEST_F(CompareTest, TwoPlansOfAStudy) {
   EXPECT_NE(text.out.find("\nA recomputes (full): with none it "), std::string::npos) << text.out;
 }
 
+TEST_F(CompareTest, OneStudyOnTwoMachinesByName) {
+  const std::vector<std::string> point = {"--point", "tp=8,pp=1,dp=1,recompute=full,mbs=1"};
+  std::vector<std::string> named = {"a.yaml", "--cluster", "dgx-a100", "--cluster", "dgx-h100"};
+  named.insert(named.end(), point.begin(), point.end());
+  const json document = compared(named);
+  EXPECT_EQ(document.at("waterfall"), compared({"a.yaml", "b.yaml", point[0], point[1]}).at("waterfall"));
+  EXPECT_TRUE(contains(compare(named).out, "B  a.yaml on dgx-h100: ")) << compare(named).out;
+  const auto refused = [&](const std::vector<std::string>& words, const std::string& why) {
+    const Finished finished = compare(words);
+    EXPECT_EQ(finished.code, 2);
+    EXPECT_TRUE(contains(finished.err, why)) << finished.err;
+  };
+  refused({"a.yaml", "--cluster", "dgx-a100"}, "--cluster: give it twice, for A and for B");
+  refused({"a.yaml", "--cluster", "dgx-a100", "--cluster", "dgx-h10"}, "dgx-h100");
+  refused({"x.h5", "--cluster", "dgx-a100", "--cluster", "dgx-h100"}, "--cluster: changes studies");
+}
+
 TEST_F(CompareTest, OnePlanOnTwoMachinesAndTheBestOfEach) {
   const json one = compared({"a.yaml", "b.yaml", "--point", "tp=8,pp=1,dp=1,recompute=full,mbs=1"});
   expect_adds_up(one);

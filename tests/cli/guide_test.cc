@@ -84,6 +84,16 @@ TEST_F(GuideTest, HelpOfTopics) {
   const std::string faults = run({"help", "faults"}).out;
   EXPECT_TRUE(faults.starts_with("## Faults\n")) << faults.substr(0, 200);
   EXPECT_FALSE(contains(faults, "## Inference"));
+  const std::string space = run({"help", "space"}).out;
+  for (const char* part :
+       {"\n  tensor_parallel (tp): from 1 on, both phases\n", "\n  zero_stage (zero): 0 to 3, training\n",
+        "\n  recompute (recompute): none, selective, full, training\n",
+        "\n  prefill_gpus: from 0 on, inference\n"})
+    EXPECT_TRUE(contains(space, part)) << part << space;
+  EXPECT_TRUE(contains(run({"help", "workload"}).out, "\n  global_batch (training): "));
+  for (const char* topic : {"constraints", "promises"})
+    EXPECT_TRUE(run({"help", topic}).out.starts_with("## Promises and constraints\n")) << topic;
+  EXPECT_EQ(run({"help", "and"}).code, 2);
   const Finished unknown = run({"help", "studdy"});
   EXPECT_EQ(unknown.code, 2);
   EXPECT_TRUE(contains(unknown.err, "TOPIC: nothing is called 'studdy' (did you mean 'study'?); topics: "))

@@ -1,4 +1,5 @@
 // Does `launch` give what the frameworks' own documents have for plans that they publish, and say what it cannot?
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -90,6 +91,12 @@ TEST_F(LaunchTest, MegatronRunsLlama70BAsPublished) {
                          "--position-embedding-type rope",
                          "--disable-bias-linear",
                          "--untie-embeddings-and-output-weights",
+                         "--rotary-base 500000",
+                         "--use-rope-scaling",
+                         "--rope-scaling-factor 8",
+                         "--norm-epsilon 1e-05",
+                         "--vocab-size 128255",
+                         "--make-vocab-size-divisible-by 1",
                          "--log-throughput"});
   EXPECT_NE(command.find("torchrun --nproc-per-node 8 --nnodes 8 "), std::string::npos);
   EXPECT_NE(command.find("export CUDA_DEVICE_MAX_CONNECTIONS=1\n"), std::string::npos);
@@ -205,6 +212,65 @@ TEST_F(LaunchTest, FilesAreWrittenOnceAndRunAsTheyArePrinted) {
   EXPECT_EQ(with({"-o", "job", "--force"}).code, 0);
   EXPECT_EQ(with({"-o", "no/such/folder"}).code, 1);
   EXPECT_EQ(with({"-o", "train.yaml"}).code, 1);
+}
+
+// A server does not end: each pool is a script of its own, and one for the router knows where they are.
+TEST_F(LaunchTest, TwoPoolsStartBesideEachOther) {
+  write("pools.yaml", R"(model: llama3.1-70b
+cluster: dgx-h200
+gpus: 8
+stack: vllm
+workload: {phase: inference, prompt_tokens: 4096, output_tokens: 1024, concurrency: 64, precision: bf16}
+space: {tensor_parallel: [2, 4], data_parallel: fill, prefill_gpus: [4], prefill_tensor_parallel: [2]}
+)");
+  fs::create_directory(work() / "bin");
+  for (const char* name : {"vllm", "trtllm-serve", "python3"}) {
+    write(std::string("bin/") + name,
+          "#!/bin/sh\necho \"$CUDA_VISIBLE_DEVICES $PORT\" $0 \"$@\" >> started.txt\n");
+    fs::permissions(work() / "bin" / name, fs::perms::owner_all);
+  }
+  struct Case {
+    const char* framework;
+    std::vector<std::string> gpus;  ///< of each server, and its port
+    std::vector<std::string> parts;
+  };
+  for (const Case& one :
+       {Case{"vllm",  // one program runs both replicas that read
+             {"0,1,2,3 8100 ", "4,5,6,7 8200 "},
+             {"--data-parallel-size 2", "--port 8200",
+              "toy_proxy_server.py --port 8000 --prefiller-hosts localhost --prefiller-ports 8100 "
+              "--decoder-hosts localhost --decoder-ports 8200"}},
+        Case{"sglang",
+             {"0,1 8100 ", "2,3 8101 ", "4,5,6,7 8200 "},
+             {"--disaggregation-mode prefill --disaggregation-bootstrap-port 9101 --host 0.0.0.0 --port 8101",
+              "--disaggregation-mode decode --host 0.0.0.0 --port 8200",
+              "--port 8000 --prefill http://localhost:8100 9100 --prefill http://localhost:8101 9101 "
+              "--decode http://localhost:8200"}},
+        Case{"trtllm",
+             {"0,1 8100 ", "2,3 8101 ", "4,5,6,7 8200 "},
+             {"--port 8101", "--port 8200", "disaggregated -c router.yaml"}}}) {
+    SCOPED_TRACE(one.framework);
+    fs::remove_all(work() / "job");
+    const Finished made = launch({"pools.yaml", "--point", "tp=4,pp=1,dp=1,prefill_tp=2,prefill_dp=2",
+                                  "--for", one.framework, "-o", "job"});
+    ASSERT_EQ(made.code, 0) << made.err;
+    const Finished ran =
+        start_words({"sh", "-c", "cd job && PATH=\"$PWD/../bin:$PATH\" timeout 60 sh launch.sh"}).wait();
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    const std::string started = read_file(work() / "job/started.txt");
+    EXPECT_EQ(std::ranges::count(started, '\n'), std::ssize(one.gpus) + 1) << started;
+    for (const std::string& gpus : one.gpus) EXPECT_TRUE(contains('\n' + started, '\n' + gpus)) << started;
+    for (const std::string& part : one.parts) EXPECT_TRUE(contains(started, part)) << part << '\n' << started;
+  }
+  EXPECT_TRUE(contains(read_file(work() / "job/router.yaml"),
+                       "context_servers: {num_instances: 2, urls: [localhost:8100, localhost:8101]}"));
+  // Of several machines it is said what each starts, and the router asks for the servers.
+  const Finished apart = launch({"pools.yaml", "--point", "tp=4,pp=1,dp=1,prefill_tp=2,prefill_dp=2",
+                                 "--gpus-per-node", "4", "-o", "apart"});
+  ASSERT_EQ(apart.code, 0) << apart.err;
+  const Finished asks = start_words({"sh", "-c", "cd apart && sh launch.sh"}).wait();
+  EXPECT_NE(asks.code, 0);
+  EXPECT_TRUE(contains(asks.err, "PREFILL: their addresses")) << asks.err;
 }
 
 // A model may be called anything: a shell and a file read it as a name.

@@ -117,11 +117,62 @@ TEST_F(NewTest, OwnFilesAreNamedFromTheStudy) {
 }
 
 TEST_F(NewTest, AsksOnATerminal) {
-  const std::string text = dialogue("llama3.1-8\nllama3.1-8b\ndgx-h100\n12\n16\nserving\n");
+  const std::string text =
+      dialogue("llama3.1-8\nllama3.1-8b\ndgx-h100\n12\n16\nserving\n\n128\nfast\n4 /s\nttft_p95: 2 s\n");
   EXPECT_TRUE(contains(text, "model (a name of 'shardscape presets'")) << text;
   EXPECT_TRUE(contains(text, "unknown model")) << text;  // the misspelt one is asked for again
   EXPECT_TRUE(contains(text, "study.yaml: llama3.1-8b on 16 x h100-sxm-80gb, inference")) << text;
-  EXPECT_TRUE(contains(read_file(work() / "study.yaml"), "gpus: 16"));
+  EXPECT_TRUE(contains(text, "prompt-tokens (tokens of each request; or nothing): ")) << text;
+  EXPECT_TRUE(contains(text, "is no rate of requests, such as 3 /s")) << text;  // asked for again
+  EXPECT_FALSE(contains(text, "concurrency (")) << text;
+  const std::string study = read_file(work() / "study.yaml");
+  for (const char* line : {"gpus: 16 ", "prompt_tokens: 2048 ", "output_tokens: 128 ", "request_rate: 4 /s ",
+                           "promises: {ttft_p95: 2 s} "})
+    EXPECT_TRUE(contains(study, line)) << line << study;
+}
+
+// The first study of a question finds what the study that was written by hand for it finds.
+TEST_F(NewTest, FindsWhatAStudyByHandFinds) {
+  const std::string study = test::source_dir() + "/sweep/studies/llama3.1-70b-64xa100.yaml";
+  const Finished written = run({"new", "--model", "llama3.1-70b", "--cluster", "a100-torus2d-ring-64",
+                                "--phase", "training", "--sequence-length", "4096", "--global-batch", "128"});
+  ASSERT_EQ(written.code, 0) << written.err;
+  const auto best = [&](const std::string& file) {
+    const Finished found = run({"search", file, "-n", "1", "--format", "json", "--progress", "none"});
+    EXPECT_EQ(found.code, 0) << found.err;
+    return nlohmann::json::parse(found.out).at(0).at("step_time_s").get<double>();
+  };
+  EXPECT_LE(best("study.yaml"), best(study));
+}
+
+TEST_F(NewTest, TakesTheLoadFromOptions) {
+  const auto study_with = [&](const char* phase, const std::vector<std::string>& options) {
+    fs::remove(work() / "study.yaml");
+    std::vector<std::string> words = {"new",    "--model", "llama3.1-8b", "--cluster", "dgx-h100",
+                                      "--gpus", "64",      "--phase",     phase};
+    words.insert(words.end(), options.begin(), options.end());
+    const Finished written = run(words);
+    return written.code == 0 ? written.out + read_file(work() / "study.yaml") : written.err;
+  };
+  const auto expect = [&](const char* phase, const std::vector<std::string>& options,
+                          const std::vector<std::string>& parts) {
+    const std::string text = study_with(phase, options);
+    for (const std::string& part : parts) EXPECT_TRUE(contains(text, part)) << part << '\n' << text;
+  };
+  expect("training", {}, {"context_parallel: [1, 2] "});
+  expect("training", {"--sequence-length", "32768", "--global-batch", "64,128"},
+         {"sequence_length: 32768 ", "global_batch: [64,128] ", "context_parallel: [1, 2, 4, 8, 16] "});
+  expect("serving", {"--concurrency", "8"}, {"concurrency: 8 ", "# request_rate: ", "# promises: "});
+  expect("serving", {"--request-rate", "2 /s, 8 /s", "--promises", "ttft_p95: 2 s, tpot_p95: 40 ms"},
+         {"request_rate: [2 /s, 8 /s] ", "promises: {ttft_p95: 2 s, tpot_p95: 40 ms} ",
+          "shardscape capacity study.yaml\n", "top study.h5 --per request_rate\n"});
+  expect("serving", {"--request-rate", "2 /s", "--concurrency", "8"},
+         {"--concurrency: excludes request_rate"});
+  expect("serving", {"--promises", "ttft_p95: 2 s"}, {"--promises: "});
+  expect("serving", {"--global-batch", "8"}, {"--global-batch: is a key of training studies"});
+  expect("training", {"--global-batch", "0"}, {"--global-batch: "});
+  expect("training", {"--global-batch", "8]\nmodel: x"}, {"--global-batch: has several lines"});
+  expect("training", {"--sequence-length", "999999999999999999999999"}, {"--sequence-length: "});
 }
 
 }  // namespace

@@ -130,6 +130,39 @@ class PageColumns {
   std::map<std::string, json> columns_;
 };
 
+TEST_F(ReportBrowserTest, TicksOfALogarithmicAxisHaveRoom) {
+  write("rate.yaml",
+        "model: llama3.1-8b\ncluster: dgx-h100\ngpus: 8\nstack: vllm\nspace: {tensor_parallel: [1, 2, 4]}\n"
+        "workload: {phase: inference, prompt_tokens: 1000, output_tokens: 100, client: {requests: 300}}\n"
+        "promises: {ttft_p95: 1 s, tpot_p95: 25 ms}\n");
+  ASSERT_EQ(
+      run({"capacity", "rate.yaml", "--rate", "1,40", "--report", "page.html", "--progress", "none"}).code,
+      0);
+  const json places = in_page(1200,
+                              "const axis = Chart.getChart('front').scales.y;"
+                              "return axis.ticks.map(({value}) => axis.getPixelForValue(value));");
+  ASSERT_GE(places.size(), 2U) << places;
+  for (std::size_t i = 1; i < places.size(); ++i)
+    EXPECT_GE(std::abs(places[i - 1].get<double>() - places[i].get<double>()), 14) << places;
+}
+
+TEST_F(ReportBrowserTest, WithoutABreakdownThereIsNoChartOfIt) {
+  const auto hidden = [&](const std::string& store) {
+    fs::remove(work() / "out.h5");
+    fs::remove(work() / "page.html");
+    const std::string dom = shown(kSmallStudy + store);
+    std::string figures;
+    for (const char* id : {"breakdown", "memory", "compare-chart"}) {
+      const std::size_t at = dom.find("<canvas id=\"" + std::string(id)), begin = dom.rfind("<figure", at);
+      EXPECT_NE(at, std::string::npos) << id;
+      figures += dom.compare(begin, 15, "<figure hidden=") == 0 ? std::string(id) + ' ' : "";
+    }
+    return figures;
+  };
+  EXPECT_EQ(hidden(""), "");
+  EXPECT_EQ(hidden("store: {columns: [tensor_parallel, mfu]}\n"), "breakdown memory compare-chart ");
+}
+
 TEST_F(ReportBrowserTest, TrainingWithFaultsAndHardware) {
   std::string study = kSmallStudy;
   study.replace(study.find("study: small"), 12, "study: \"</script><b>x</b>\"");

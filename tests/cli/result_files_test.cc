@@ -30,6 +30,40 @@ class ResultFilesTest : public ProgramTest {
   }
 };
 
+// What `top` prints of a point is enough to look closer at it, with the file or with its study.
+TEST_F(ResultFilesTest, PointsAreFoundByTheirIds) {
+  sweep("out.h5", {"--confirm", "0"});
+  const auto best = nlohmann::json::parse(run({"top", "out.h5", "-n", "1", "--format", "json"}).out).at(0);
+  const std::string id = best.at("point_id").dump();
+  for (const char* file : {"study.yaml", "out.h5"}) {
+    const Finished shown = run({"simulate", file, "--point", id, "--json"});
+    ASSERT_EQ(shown.code, 0) << shown.err;
+    EXPECT_NEAR(nlohmann::json::parse(shown.out).at("step_time_s"), best.at("step_time_s"),
+                1e-6 * best.at("step_time_s").get<double>())
+        << file;
+    EXPECT_EQ(run({"launch", file, "--point", id}).code, 0) << file;
+    EXPECT_EQ(run({"compare", file, "--point", id, "--point", "0"}).code,
+              run({"compare", "study.yaml", "--point", id, "--point", "0"}).code);
+    const Finished none = run({"simulate", file, "--point", "99999999"});
+    EXPECT_EQ(none.code, 2);
+    EXPECT_TRUE(contains(none.err, "--point: 99999999 is no point: the study has ")) << none.err;
+    EXPECT_EQ(run({"simulate", file, "--point", "99999999999999999999999"}).code, 2);
+  }
+  // An id tells the setting, too.
+  sweep("batches.h5", {"--confirm", "0", "--set", "workload.global_batch=[32, 64]"});
+  const auto last =
+      nlohmann::json::parse(
+          run({"top", "batches.h5", "-n", "1", "--where", "global_batch == 64", "--format", "json"}).out)
+          .at(0);
+  const Finished shown = run({"simulate", "batches.h5", "--point", last.at("point_id").dump()});
+  EXPECT_TRUE(contains(shown.out, "global batch 64,")) << shown.out;
+  EXPECT_TRUE(contains(shown.out, "launch batches.h5 --point " + last.at("point_id").dump() + " --for"))
+      << shown.out;
+  EXPECT_EQ(shown.err, "");
+  write("text.h5", kSmallStudy);
+  for (const char* file : {"text.h5", "missing.h5"}) EXPECT_NE(run({"simulate", file}).code, 0) << file;
+}
+
 TEST_F(ResultFilesTest, MergedShardsAreTheUnshardedSweep) {
   sweep("whole.h5");
   for (const char* part : {"1", "2", "3"})

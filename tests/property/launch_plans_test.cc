@@ -106,6 +106,9 @@ TEST(LaunchPlans, EveryRowSaysSomethingThatThereIs) {
   model.moe.emplace();
   model.latent.emplace();
   model.attention_dropout = model.embedding_dropout = 0.1;
+  model.rotary_base = 10'000;  // written where they are known
+  model.rotary_scaling = 8;
+  model.norm_epsilon = 1e-5;
   for (const std::string& key : leaves(yaml::write(model), "")) known.insert("model." + key);
   for (const Framework& framework : frameworks()) {
     for (const Option& row : framework.options) {

@@ -358,7 +358,9 @@ class AnswersTest(PackageTest):
     def test_capacity(self):
         study = ss.Study.load(RATE).set("workload.client", {"requests": 200, "statistic": "steady"})
         found = study.capacity([2, 4], progress=False)
-        said = program("capacity", RATE, "--set", "workload.client={requests: 200, statistic: steady}", "--rate", "2,4", "--json")
+        # Commands in the answer name the study as it was changed, letter by letter.
+        client = 'workload.client={"requests": 200, "statistic": "steady"}'
+        said = program("capacity", RATE, "--set", client, "--rate", "2,4", "--json")
         self.assertEqual(found.attrs["answer"], json.loads(said.stdout))
         self.assertEqual(list(found["request_rate"]), [2, 4])
         self.assertTrue(found["gpus"].is_monotonic_increasing)

@@ -15,7 +15,7 @@ function drawAnswers() {
     perSecond(answer.gpus === null ? null : answer.requests_per_s / answer.gpus),
   ];
   fillTable(byId("answer-table"), heads, DATA.answers.map(row));
-  byId("facts").replaceChildren(...pairsOf([["asked for", DATA.bounds.map(({words}) => words).join(", ")]]));
+  byId("facts").replaceChildren(...pairsOf([["model", DATA.model], ["cluster", DATA.cluster], ["stack", DATA.stack], ["asked for", DATA.bounds.map(({words}) => words).join(", ")], ["assumed", DATA.assumptions.join("; ")]]));
 }
 
 /** A chart of points with tooltips that say what each is. */
@@ -57,12 +57,20 @@ function drawFront() {
   drawPoints("front", [
     {type: "line", label: "front", data: frontOf(kept), borderColor: colourOf("--ink"), borderWidth: 1.5, pointRadius: 0},
     dots("keeps what is promised", kept, 0), dots("misses it", all.filter((point) => !point.kept), 1),
-  ], {title: "requests per second and GPU"}, {title: "TTFT p95", options: {type: "logarithmic", ticks: {callback: (value) => formatNumber(value, "s")}}});
+  ], {title: "requests per second and GPU"}, {title: "TTFT p95", options: valueAxis({unit: "s"}, {logarithmic: true, title: "TTFT p95"})});
+}
+
+/** What is to be known of the plan that an answer names. */
+function errorOf({expected_error: error, evidence, evidence_reason: reason, memory_note: memory}) {
+  const size = isValue(error) ? `±${formatPercent(error)} (one sigma) of the mean time between tokens, evidence: ${evidence}` : "unknown";
+  return `Expected error: ${size}; ${reason}.${memory ? ` Memory ${memory}.` : ""}`;
 }
 
 function drawProofs() {
   byId("proofs").replaceChildren(...DATA.answers.flatMap((answer) => [
     element("h3", {}, loadOf(answer)), element("p", {}, answer.certificate.text),
+    ...(answer.plan ? [element("p", {}, errorOf(answer))] : []),
+    ...(!answer.launch ? [] : answer.launch.startsWith("none: ") ? [element("p", {className: "note"}, `launch: ${answer.launch}`)] : [element("p", {className: "note"}, "What runs it, printed by"), commandBox(answer.launch)]),
     ...(answer.nearest ? [element("p", {className: "note"}, `nearest: ${planOf(answer.nearest)} on ${formatCount(answer.nearest.gpus)} GPUs, ${answer.nearest.simulated ? "" : "by its floors "}with ${answer.nearest.needs.join(", ")}`)] : []),
   ]));
 }

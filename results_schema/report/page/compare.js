@@ -84,7 +84,8 @@ function drawComparison() {
   // The chart takes what the table leaves.
   const classes = columnsOf("breakdown"), sum = (row) => classes.reduce((total, column) => total + (column.at(row) ?? 0), 0);
   const parts = classes.map((column) => ({name: partName(column), difference: (column.at(b) ?? 0) - (column.at(a) ?? 0)}));
-  drawWaterfall("compare-chart", sum(a), sum(b), parts.filter(({difference}) => Math.abs(difference) > 1e-9 * sum(a)));
+  byId("compare-chart").closest("figure").hidden = !classes.some(saysAnything);
+  if (classes.some(saysAnything)) drawWaterfall("compare-chart", sum(a), sum(b), parts.filter(({difference}) => Math.abs(difference) > 1e-9 * sum(a)));
   byId("compare-a").value = id.at(a);
   byId("compare-b").value = id.at(b);
 }

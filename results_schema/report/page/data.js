@@ -17,6 +17,8 @@ const ranking = COLUMNS.get(DATA.ranking);
 /** The rate of tokens, which files of loads have under two names. */
 const TOKEN_RATE = DATA.objectives.includes("output_tokens_per_s_per_gpu") ? "output_tokens_per_s_per_gpu" : "tokens_per_s_per_gpu";
 const everyRow = Array.from({length: COUNT}, (_, row) => row);
+/** Whether a part of a whole is there at all. */
+const saysAnything = (column) => everyRow.some((row) => column.at(row) > 0);
 
 /** The plan that answers the study's question; -1 where none is feasible. */
 const ANSWER = COUNT === 0 ? -1 : Math.max(0, COLUMNS.get("point_id").values.indexOf(DATA.answer.point));

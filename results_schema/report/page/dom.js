@@ -49,3 +49,34 @@ function labelCells(table) {
     for (const line of body.rows) [...line.cells].forEach((cell, i) => { cell.dataset.label = heads[i]; });
   }
 }
+
+/**
+ * Copies a text; through a hidden field where the browser has no clipboard for pages from disk.
+ * @param {string} text
+ */
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const field = element("textarea", {value: text, className: "offscreen"});
+    document.body.append(field);
+    field.select();
+    document.execCommand("copy");
+    field.remove();
+  }
+}
+
+/**
+ * A command with a button that copies it.
+ * @param {string} command
+ * @returns {HTMLElement}
+ */
+function commandBox(command) {
+  const button = element("button", {type: "button", className: "save"}, "Copy");
+  button.onclick = async () => {
+    await copyText(command);
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  };
+  return element("div", {className: "command"}, element("code", {}, command), button);
+}

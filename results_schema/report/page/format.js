@@ -81,8 +81,8 @@ function formatValue(column, value) {
   if (column.names && column.names[value] !== undefined) return column.names[value];
   if (isShare(column)) return formatPercent(value, column.percent_digits);
   if (column.name === "outside_domain") return value > 0 ? "yes" : "no";
-  if (column.unit === "s-1") return value.toFixed(1);
-  if (column.group === "plan" || column.group === "workload" || column.group === "id") return String(value);
+  if (column.unit === "s-1") return value < 9999.95 ? value.toFixed(1) : formatCount(Math.round(value));
+  if (column.group === "id" || (["plan", "workload"].includes(column.group) && value < 10000)) return String(value);
   return formatNumber(value, column.unit);
 }
 

@@ -64,9 +64,11 @@ function markPicked() {
   for (const line of byId("plan-table").querySelectorAll("tr.pick")) line.classList.toggle("picked", Number(line.dataset.row) === state.picked);
 }
 
-/** Stacked bars of the group's columns, a plan each. */
+/** Stacked bars of the group's columns, a plan each; nothing where the file has none of them. */
 function drawParts(id, group, rows) {
   const columns = columnsOf(group);
+  byId(id).closest("figure").hidden = !columns.some(saysAnything);
+  if (byId(id).closest("figure").hidden) return;
   const labels = rows.map((row) => `point ${COLUMNS.get("point_id").at(row)}`);
   const datasets = columns.flatMap((column, index) => {
     const values = rows.map((row) => column.at(row) ?? 0);

@@ -78,25 +78,35 @@ sweep::Study study_of(const CapacityArguments& arguments, const CommonOptions& c
   return study;
 }
 
-/// The command lines that launch the answers. None where the study's hardware has axes beside the number of GPUs, or
-/// rates are not its own.
-void print_launch_lines(std::ostream& out, const CapacityArguments& arguments, const CommonOptions& common,
-                        const sweep::SweepJob& job, std::span<const sweep::CapacityAnswer> answers) {
-  const sweep::Study& study = job.study();
+/// The command lines that launch the answers; empty ones where the study's hardware has axes beside the number of GPUs,
+/// or where a rate can't be set in it.
+std::vector<std::string> launch_lines(const CapacityArguments& arguments, const CommonOptions& common,
+                                      const sweep::Study& study,
+                                      std::span<const sweep::CapacityAnswer> answers) {
+  std::vector<std::string> lines(answers.size());
   const std::size_t counts = std::max<std::size_t>(1, study.gpu_counts.size());
-  if (!arguments.rates.empty() || study.setting_count() > counts * study.workloads.size()) return;
-  for (const sweep::CapacityAnswer& answer : answers) {
+  if (study.setting_count() > counts * study.workloads.size()) return lines;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const sweep::CapacityAnswer& answer = answers[i];
     if (!answer.best) continue;
-    std::vector<std::string> words = words_of(arguments.study, common);
-    const auto set = [&](const std::string& change) { words.insert(words.end(), {"--set", change}); };
+    StudyArguments own = arguments.study;
+    const auto set = [&](const std::string& change) { own.overrides.push_back(change); };
     if (counts > 1 && answer.best->gpus < study.gpu_counts.back())
       set(fmt::format("gpus=[{}, {}]", answer.best->gpus, study.gpu_counts.back()));
     for (const auto& [key, value] : listed_settings(study, answer.workload))
-      set("workload." + key + "=" + value);
-    out << "\nlaunch    "
-        << launch_line(study, study.setting(answer.best->point.setting), answer.best->point.plan, words)
-        << '\n';
+      if (arguments.rates.empty() || key != "request_rate") set("workload." + key + "=" + value);
+    if (!arguments.rates.empty()) {
+      set(fmt::format("workload.request_rate={} /s", study.workloads[answer.workload].load->request_rate));
+      try {
+        load(own, common, true);
+      } catch (const BadInput&) {  // a closed loop, or a trace, whose rate is its own
+        continue;
+      }
+    }
+    lines[i] = launch_line(study, study.setting(answer.best->point.setting), answer.best->point.plan,
+                           words_of(own, common));
   }
+  return lines;
 }
 
 int run_capacity(const CapacityArguments& arguments, const CommonOptions& common) {
@@ -138,14 +148,15 @@ int run_capacity(const CapacityArguments& arguments, const CommonOptions& common
   line.close();
   for (const std::string& warning : capacity_warnings(job, answers))
     std::cerr << "warning: " << warning << '\n';
+  const std::vector<std::string> launches = launch_lines(arguments, common, study, answers);
   if (json) {
-    std::cout << json_text(capacity_json(job, answers, false), 2) << '\n';
+    std::cout << json_text(capacity_json(job, answers, launches, false), 2) << '\n';
   } else {
-    print_capacity(std::cout, job, answers);
-    print_launch_lines(std::cout, arguments, common, job, answers);
+    print_capacity(std::cout, job, answers, launches);
   }
   if (page) {
-    const std::string text = report::capacity_page(study.title, json_text(capacity_json(job, answers, true)));
+    const std::string text =
+        report::capacity_page(study.title, json_text(capacity_json(job, answers, launches, true)));
     results::write_output(*page, text);
     if (!json) std::cout << "\npage in " << arguments.report.string() << '\n';
   }

@@ -2,16 +2,37 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <iostream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sweep/cli/command.h"
+#include "sweep/cli/terminal/format.h"
 
 namespace shardscape::cli {
 
+sweep::ChosenPoint point_of_id(const sweep::Study& study, const sweep::DesignSpace& space, std::uint64_t id) {
+  const sweep::PointIndex point = space.point(id);
+  return {point.plan, point.setting, study.setting(point.setting)};
+}
+
+std::optional<std::uint64_t> point_id_of(const std::string& text) {
+  std::uint64_t id = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, id);
+  return !text.empty() && read.ec == std::errc() && read.ptr == end ? std::optional(id) : std::nullopt;
+}
+
 sweep::ChosenPoint choose_point(const sweep::Study& study, const std::string& text, const char* option) {
+  if (const std::optional<std::uint64_t> id = point_id_of(text)) {
+    const sweep::DesignSpace space = study.design_space();
+    if (*id < space.size()) return point_of_id(study, space, *id);
+    throw BadInput(fmt::format("{}: {} is no point: the study has {}, from 0 on", option, *id,
+                               counted(space.size(), "point")));
+  }
   auto point = sweep::choose_point(text, study);
   if (point) return *std::move(point);
   std::vector<std::string> problems;
@@ -22,7 +43,9 @@ sweep::ChosenPoint choose_point(const sweep::Study& study, const std::string& te
 }
 
 void note_other_settings(const sweep::Study& study, const sweep::ChosenPoint& point) {
-  if (study.setting_count() == 1) return;
+  const std::size_t counts = std::max<std::size_t>(1, study.gpu_counts.size());
+  if (study.setting_count() == 1 || point.at % (study.setting_count() / counts) != 0)
+    return;  // chosen by an id
   const std::string on =
       study.gpu_counts.size() > 1 ? fmt::format(" on {} GPUs", study.gpus_of(point.at)) : std::string();
   std::cerr << "note: the study has " << study.setting_count() << " settings; this is the first" << on << " ("

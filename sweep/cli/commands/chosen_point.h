@@ -1,15 +1,23 @@
 // The point of a study that --point names.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "sweep/study/choose_point.h"
 
 namespace shardscape::cli {
 
-/// The point that the text of an option names; BadInput with all that is wrong with it.
+/// The point that the text of an option names: a plan, or the id of a point of the study, as `top` prints it. BadInput
+/// with all that is wrong with it.
 sweep::ChosenPoint choose_point(const sweep::Study& study, const std::string& text,
                                 const char* option = "--point");
+
+/// A point of a study by its id.
+sweep::ChosenPoint point_of_id(const sweep::Study& study, const sweep::DesignSpace& space, std::uint64_t id);
+/// The id that a text is; nothing for other texts.
+std::optional<std::uint64_t> point_id_of(const std::string& text);
 
 /// Says on stderr which of several settings was taken.
 void note_other_settings(const sweep::Study& study, const sweep::ChosenPoint& point);

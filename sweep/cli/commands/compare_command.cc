@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -29,6 +28,7 @@ constexpr const char* kCompareFooter =
     R"(Examples:
   shardscape compare study.yaml --point tp=8,pp=4,dp=2 --point tp=4,pp=4,dp=4    two plans of a study
   shardscape compare a100.yaml h100.yaml --point tp=8,pp=4,dp=2                  one plan on two machines
+  shardscape compare study.yaml --cluster dgx-h100 --cluster dgx-b200 --point tp=8,pp=4,dp=2      the same
   shardscape compare a100.yaml h100.yaml                     the best plan of each, which is searched
   shardscape compare a.h5 b.h5                               the best row of each of two result files
   shardscape compare out.h5 --point 3439 --point 3051        two rows of a file, by their point ids
@@ -41,7 +41,7 @@ modes of prediction.)";
 
 struct CompareArguments {
   std::vector<std::filesystem::path> files;
-  std::vector<std::string> points, overrides;
+  std::vector<std::string> points, overrides, clusters;
   std::string where;
   std::filesystem::path report;
   bool json = false, force = false;
@@ -49,12 +49,6 @@ struct CompareArguments {
 
 bool is_results(const std::filesystem::path& file) {
   return file.extension() == ".h5" || file.extension() == ".parts" || std::filesystem::is_directory(file);
-}
-
-/// A point of a study by its id.
-sweep::ChosenPoint point_of_id(const sweep::Study& study, const sweep::DesignSpace& space, std::uint64_t id) {
-  const sweep::PointIndex point = space.point(id);
-  return {point.plan, point.setting, study.setting(point.setting)};
 }
 
 /// The id of the best row that --where leaves.
@@ -76,15 +70,12 @@ ComparedPlan of_results(const std::filesystem::path& file, const std::string& po
   if (!stored)
     throw BadInput(name +
                    ": another version of the program wrote it, and this one reads its study otherwise");
-  std::uint64_t id = 0;
-  const char* const end = point.data() + point.size();
-  const auto read = std::from_chars(point.data(), end, id);
-  const bool number = !point.empty() && read.ec == std::errc() && read.ptr == end;
-  if (!point.empty() && !number) {
+  const std::optional<std::uint64_t> given = point_id_of(point);
+  if (!point.empty() && !given) {
     sweep::ChosenPoint chosen = choose_point(stored->study, point);
     return {name, std::move(stored->study), std::move(chosen)};
   }
-  if (!number) id = best_row(reader, name, where);
+  const std::uint64_t id = given ? *given : best_row(reader, name, where);
   if (id >= stored->space.size())
     throw BadInput(
         fmt::format("--point: {} has {}, from 0 on", name, counted(stored->space.size(), "point")));
@@ -93,9 +84,11 @@ ComparedPlan of_results(const std::filesystem::path& file, const std::string& po
 }
 
 ComparedPlan of_study(const std::filesystem::path& file, const CompareArguments& arguments,
-                      const std::string* point, const CommonOptions& common) {
-  sweep::Study study = load({.file = file, .overrides = arguments.overrides}, common);
-  const std::string name = file.string();
+                      const std::string* point, const std::string* cluster, const CommonOptions& common) {
+  std::vector<std::string> overrides = arguments.overrides;
+  if (cluster != nullptr) overrides.push_back("cluster=" + *cluster);
+  sweep::Study study = load({.file = file, .overrides = overrides}, common);
+  const std::string name = file.string() + (cluster != nullptr ? " on " + *cluster : "");
   if (point != nullptr) {
     sweep::ChosenPoint chosen = choose_point(study, *point);
     note_other_settings(study, chosen);
@@ -126,9 +119,15 @@ void predict(ComparedPlan& of, const char* name) {
 int run_compare_plans(const CompareArguments& arguments, const CommonOptions& common) {
   const std::size_t files = arguments.files.size(), points = arguments.points.size();
   if (points > 2) throw BadInput("--point: two plans are compared, a third one is too many");
-  if (files == 1 && points < 2)
-    throw BadInput("--point: give it twice, for A and for B; or name a second study or result file");
+  const std::size_t clusters = arguments.clusters.size();
+  if (clusters == 1 || clusters > 2) throw BadInput("--cluster: give it twice, for A and for B");
+  if (files == 1 && points < 2 && clusters == 0)
+    throw BadInput(
+        "--point: give it twice, for A and for B; or name a second study or result file, or two machines "
+        "with --cluster");
   const bool any_results = std::ranges::any_of(arguments.files, is_results);
+  if (any_results && clusters > 0)
+    throw BadInput("--cluster: changes studies; a result file is of the machine that was swept");
   if (any_results && !arguments.overrides.empty())
     throw BadInput("--set: changes studies; a result file is of the study as it was swept");
   if (!arguments.where.empty() && (!any_results || points > 0))
@@ -139,7 +138,7 @@ int run_compare_plans(const CompareArguments& arguments, const CommonOptions& co
     const std::filesystem::path& file = arguments.files[std::min(i, files - 1)];
     const std::string* const point = points == 0 ? nullptr : &arguments.points[std::min(i, points - 1)];
     if (is_results(file)) return of_results(file, point != nullptr ? *point : std::string(), arguments.where);
-    return of_study(file, arguments, point, common);
+    return of_study(file, arguments, point, clusters == 0 ? nullptr : &arguments.clusters[i], common);
   };
   ComparedPlan a = plan(0), b = plan(1);
   if (a.study.phase() != b.study.phase())
@@ -172,6 +171,8 @@ void add_compare_command(const Program& program) {
       ->expected(1, 2);
   add_value(*command, "--point", arguments->points, "KEY=VALUE,...",
             "A plan, as in simulate, or of a result file the id of a point; twice: A's and B's");
+  add_value(*command, "--cluster", arguments->clusters, "CLUSTER",
+            "A's machine, and given again B's, in place of the studies'");
   add_value(*command, "--set", arguments->overrides, "KEY=VALUE",
             "Change a setting of the studies; repeatable");
   add_value(*command, "--where", arguments->where, "EXPRESSION",

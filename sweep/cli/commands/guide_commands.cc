@@ -5,14 +5,18 @@
 #include <array>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <sstream>
 
 #include "engine/base/safe_text.h"
 #include "engine/base/shell_words.h"
 #include "engine/base/suggest.h"
+#include "engine/spec/plan_axes.h"
+#include "engine/spec/precision_policy.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/terminal/usage.h"
 #include "sweep/input/input_file.h"
+#include "sweep/study/starter.h"
 
 namespace shardscape::cli {
 
@@ -24,10 +28,11 @@ constexpr const char* kHelpFooter =
     R"(Examples:
   shardscape help sweep          as 'shardscape sweep --help'
   shardscape help study          every key of a study
+  shardscape help space          the axes of a plan; also workload, constraints, promises
   shardscape help faults         a section of the documents, by its heading
 
-Topics are commands, documents (study, devices, models, results, columns, ranks, placement, chakra, evidence,
-fabrics, engine) and the headings inside them.)";
+Topics are commands, space, workload, documents (study, devices, models, results, columns, ranks, placement,
+chakra, evidence, fabrics, engine) and the headings inside them.)";
 constexpr const char* kManFooter =
     R"(Examples:
   shardscape man | man -l -            all commands on one page
@@ -323,6 +328,12 @@ constexpr std::array<std::pair<std::string_view, const char*>, 18> kDocuments = 
      {"", "sweep/calibrate/README.md"},
      {"", "results_schema/report/README.md"}}};
 
+/// Whether a heading is called so, or has it as the first or last of two ("promises and constraints").
+bool names(const std::string& heading, const std::string& topic) {
+  return heading == topic ||
+         (!topic.empty() && (heading.starts_with(topic + " and ") || heading.ends_with(" and " + topic)));
+}
+
 /// The part of a document under a heading, which `found` is set to; empty where it has none of that name.
 std::string section(const std::string& text, const std::string& topic) {
   std::istringstream lines(text);
@@ -334,10 +345,44 @@ std::string section(const std::string& text, const std::string& topic) {
     const std::size_t hashes = fenced ? 0 : line.find_first_not_of('#');
     const bool heading = hashes > 0 && hashes != std::string::npos && line[hashes] == ' ';
     if (heading && depth > 0 && hashes <= depth) return part;
-    if (heading && depth == 0 && lower_case(line.substr(hashes + 1)) == topic) depth = hashes;
+    if (heading && depth == 0 && names(lower_case(line.substr(hashes + 1)), topic)) depth = hashes;
     if (depth > 0) part += line + '\n';
   }
   return part;
+}
+
+/// The keys of `space`, by the table of axes.
+std::string space_topic() {
+  std::string text =
+      R"(Axes of `space:`, each a value or a list, of numbers also powers_of_two, divisors or {from:, to:, step:}.
+data_parallel: fill takes what the other degrees leave of the GPUs. In brackets the name in --point and constraints.
+
+  prefill_gpus: from 0 on, inference
+    GPUs of a pool that only reads prompts, whose degrees are the prefill_ axes; 0: no such pool
+)";
+  for (const PlanAxisRow& row : kPlanRows) {
+    const bool open = row.high == std::numeric_limits<std::int32_t>::max();
+    const std::string values = row.kind == AxisKind::choice  ? fmt::format("{}", fmt::join(row.names, ", "))
+                               : row.kind == AxisKind::flag  ? "false, true"
+                               : row.kind == AxisKind::order ? "such as " + to_string(kDefaultRankOrder)
+                               : open                        ? fmt::format("from {} on", row.low)
+                                                             : fmt::format("{} to {}", row.low, row.high);
+    text += fmt::format("\n  {} ({}): {}, {}\n    {}\n", row.column, row.name, values,
+                        row.phases == Phases::both ? "both phases" : name_of(row.phases), row.meaning);
+  }
+  return text;
+}
+
+/// The keys of `workload`, by the table of those that `new` asks for.
+std::string workload_topic() {
+  std::string text =
+      "Keys of `workload:`, each a value or a list. Of simulated loads: shardscape help inference\n\n"
+      "  phase: training or inference\n  expert_load: {distribution: power_law, exponent: 1.2}\n";
+  text += "  precision: " + join_names(enum_names<PolicyName>()) + '\n';
+  for (const sweep::StarterKey& key : sweep::kStarterKeys)
+    if (key.name != "promises")
+      text += fmt::format("  {} ({}): {}\n", key.name, name_of(key.phase), key.meaning);
+  return text;
 }
 
 int run_help(const GuideArguments& arguments, const CommonOptions& /*common*/) {
@@ -347,9 +392,11 @@ int run_help(const GuideArguments& arguments, const CommonOptions& /*common*/) {
     const std::string name = arguments.app->get_name() + (topic.empty() ? "" : ' ' + topic);
     return std::cout << command->get_formatter()->make_help(command, name, CLI::AppFormatMode::Normal), kDone;
   }
+  if (topic == "space") return std::cout << space_topic(), kDone;
+  if (topic == "workload") return std::cout << workload_topic(), kDone;
   const auto folder = documents_folder();
   if (!folder) throw std::runtime_error("the documents that belong to this program are gone");
-  std::vector<std::string> topics;
+  std::vector<std::string> topics = {"space", "workload"};
   for (const bool whole : {true, false}) {
     for (const auto& [name, file] : kDocuments) {
       const auto text = input::read_file(*folder / file, input::kMostTableBytes, "a document");

@@ -105,7 +105,9 @@ int run_launch(const LaunchArguments& arguments, const CommonOptions& common) {
   const Prediction verdict = simulator.judge(point.plan);
   if (verdict.status != Status::ok && verdict.status != Status::memory)
     throw BadInput(fmt::format("--point: {}", describe(name_of(verdict.reason))));
-  const PlanLaunch made = plan_launch(study, point.setting, point.plan, framework, arguments.gpus_per_node);
+  PlanLaunch made = plan_launch(study, point.setting, point.plan, framework, arguments.gpus_per_node);
+  made.tight =
+      tight_memory(verdict.memory_peak.value(), point.setting.system.device.memory_capacity().value());
   if (!made.launch.refused.empty()) {
     std::vector<std::string> problems;
     for (const std::string& why : made.launch.refused) problems.push_back("--point: " + why);

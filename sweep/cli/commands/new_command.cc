@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <iostream>
 
@@ -25,7 +27,9 @@ constexpr const char* kNewFooter =
     R"(Examples:
   shardscape new                                         asks, on a terminal
   shardscape new --model llama3.1-70b --cluster dgx-h100 --gpus 64 --phase training
-  shardscape new --model Llama-3.1-8B/config.json --cluster dgx-h100 --gpus 8 --phase serving -o serve.yaml
+  shardscape new --model llama3.1-8b --cluster dgx-h100 --gpus 64 --phase training --sequence-length 32768
+  shardscape new --model Llama-3.1-8B/config.json --cluster dgx-h100 --gpus 8 --phase serving \
+      --request-rate '4 /s' --promises 'ttft_p95: 2 s, tpot_p95: 40 ms' -o serve.yaml
 
 The study has a comment on every key, and is ready for 'check', 'sweep' and 'search'.)";
 
@@ -34,6 +38,7 @@ constexpr std::uint64_t kSweepable = 200'000;
 
 struct NewArguments {
   std::string model, cluster, gpus, phase, stack;
+  std::array<std::string, sweep::kStarterKeys.size()> keys;  ///< in that order
   fs::path output = "study.yaml";
   bool force = false;
 };
@@ -44,16 +49,19 @@ class Answers {
   explicit Answers(yaml::Catalog catalog) : catalog_(std::move(catalog)) {}
 
   /// `check` says what is wrong with a value, or nothing. A value that is missing and can't be asked for is a problem,
-  /// which says what is `due`.
+  /// which says what is `due`. Of one that is `optional` an empty answer will do, and it is asked for only beside
+  /// others.
   void take(std::string& value, const char* option, const std::string& due,
-            const std::function<std::string(const std::string&)>& check) {
-    const bool ask = value.empty() && isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
-    std::string wrong = value.empty() ? "is missing; " + due : check(value);
+            const std::function<std::string(const std::string&)>& check, bool optional = false) {
+    const bool ask =
+        value.empty() && (asked_ || !optional) && isatty(STDIN_FILENO) != 0 && isatty(STDOUT_FILENO) != 0;
+    std::string wrong = !value.empty() ? check(value) : optional && !ask ? "" : "is missing; " + due;
     while (ask && !wrong.empty() && problems_.empty()) {
-      std::cout << option + 2 << " (" << due << "): " << std::flush;
+      asked_ = true;
+      std::cout << option + 2 << " (" << due << (optional ? "; or nothing" : "") << "): " << std::flush;
       if (!std::getline(std::cin, value)) break;
       value = std::string(trimmed(value));
-      wrong = value.empty() ? "is missing" : check(value);
+      wrong = !value.empty() ? check(value) : optional ? "" : "is missing";
       if (!wrong.empty() && !value.empty()) std::cout << "  " << message_line(wrong) << '\n';
     }
     if (!wrong.empty()) problems_.add(fmt::format("{}: {}", option, wrong));
@@ -64,7 +72,22 @@ class Answers {
  private:
   yaml::Catalog catalog_;
   ProblemList problems_;
+  bool asked_ = false;
 };
+
+/// The option of a key, with its dashes.
+std::string option_of(const sweep::StarterKey& key) {
+  std::string option = "--" + std::string(key.name);
+  std::ranges::replace(option, '_', '-');
+  return option;
+}
+
+/// A value as YAML: a list or a map may come without its brackets.
+std::string yaml_value(const std::string& text, const sweep::StarterKey& key) {
+  if (text.empty() || text.front() == '[' || text.front() == '{') return text;
+  if (key.name == "promises") return '{' + text + '}';
+  return text.find(',') == std::string::npos ? text : '[' + text + ']';
+}
 
 /// Loads a preset into `spec`; what is wrong, as lines of one message.
 template <class Spec>
@@ -93,6 +116,19 @@ std::string gpus_problem(const std::string& text, const yaml::Cluster& cluster) 
   return problems.empty() ? "" : problems.list().front().message;
 }
 
+/// Takes the value of a key into `starter`; what is wrong with it, as `study_of` the text says.
+template <class StudyOf>
+std::string key_problem(const sweep::StarterKey& key, const std::string& value, sweep::Starter& starter,
+                        const StudyOf& study_of) {
+  if (key.phase != starter.phase) return fmt::format("is a key of {} studies", name_of(key.phase));
+  if (std::ranges::any_of(value, [](char c) { return c == '\n' || c == '\r'; })) return "has several lines";
+  const auto place = starter.given.insert_or_assign(std::string(key.name), yaml_value(value, key)).first;
+  const auto study = study_of(sweep::starter_text(starter));
+  if (study) return "";
+  starter.given.erase(place);
+  return study.error().list().front().message;
+}
+
 void print_next(const fs::path& file, const sweep::Study& study) {
   const std::uint64_t points = study.design_space().size();
   std::cout << fmt::format("{}: {} on {} x {}, {}, {}\n", printable(file.string()), study.model_name,
@@ -100,9 +136,12 @@ void print_next(const fs::path& file, const sweep::Study& study) {
                            name_of(study.phase()), counted(points, "point"));
   const std::string name = shell_line({file.string()}), out = shell_line({file.stem().string() + ".h5"});
   const char* const run = points > kSweepable ? "search" : "sweep";
+  const char* const per = study.phase() == Phase::training      ? ""
+                          : study.workloads.front().open_loop() ? " --per request_rate"
+                                                                : " --per concurrency";
   std::cout << "next\n  shardscape check " << name << "\n  shardscape " << run << ' ' << name << " -o " << out
-            << "\n  shardscape top " << out << (study.phase() == Phase::inference ? " --per concurrency" : "")
-            << '\n';
+            << "\n  shardscape top " << out << per << '\n';
+  if (!study.limits.empty()) std::cout << "  shardscape capacity " << name << '\n';
 }
 
 int run_new(const NewArguments& arguments, const CommonOptions& common) {
@@ -134,11 +173,28 @@ int run_new(const NewArguments& arguments, const CommonOptions& common) {
   answers.finish();
   const results::OutputPath output(given.output, given.force);
   const fs::path folder = fs::absolute(output.folder());
-  const std::string text =
-      sweep::starter_text({*model, *cluster, to_number<std::int64_t>(given.gpus).value(), phase,
-                           reference_from(folder, given.model), reference_from(folder, given.cluster),
-                           reference_from(folder, given.stack)});
-  const auto study = sweep::parse_study(text, given.output.string(), folder, answers.catalog());
+  sweep::Starter starter{*model,
+                         *cluster,
+                         to_number<std::int64_t>(given.gpus).value(),
+                         phase,
+                         reference_from(folder, given.model),
+                         reference_from(folder, given.cluster),
+                         reference_from(folder, given.stack)};
+  const auto study_of = [&](const std::string& text) {
+    return sweep::parse_study(text, given.output.string(), folder, answers.catalog());
+  };
+  for (std::size_t i = 0; i < given.keys.size(); ++i) {
+    const sweep::StarterKey& key = sweep::kStarterKeys[i];
+    const bool rate = starter.given.contains("request_rate");
+    const bool fits = key.phase == phase && (rate ? key.name != "concurrency" : key.name != "promises");
+    if (given.keys[i].empty() && !fits) continue;  // not asked for
+    answers.take(
+        given.keys[i], option_of(key).c_str(), key.meaning,
+        [&](const std::string& value) { return key_problem(key, value, starter, study_of); }, true);
+  }
+  answers.finish();
+  const std::string text = sweep::starter_text(starter);
+  const auto study = study_of(text);
   if (!study) throw BadInput(study.error());
   results::write_output(output, text);
   print_next(given.output, *study);
@@ -160,6 +216,11 @@ void add_new_command(const Program& program) {
             "The software; default: megatron-core, or vllm to serve");
   add_value(*command, "-o,--output", arguments->output, "STUDY.yaml",
             "Where the study goes; default: study.yaml");
+  for (std::size_t i = 0; i < sweep::kStarterKeys.size(); ++i) {
+    const sweep::StarterKey& key = sweep::kStarterKeys[i];
+    add_value(*command, option_of(key).c_str(), arguments->keys[i], "VALUE",
+              fmt::format("{}: {}", key.phase == Phase::training ? "Training" : "Serving", key.meaning));
+  }
   add_force(*command, arguments->force);
 }
 

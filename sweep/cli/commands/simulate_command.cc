@@ -246,7 +246,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
       pooled ? PlacementReport()
              : study_placement(setting, point.plan, details, faults, common.reference,
                                timed && (arguments.optimise_placement || optimised));
-  const PointRemarks remarks = remarks_on(study, setting, point.plan, prediction);
+  const PointRemarks remarks = remarks_on(study, setting, point.plan, prediction, point.at);
   const SimulatedPoint simulated{study, setting, point.plan, prediction, details, placement, remarks};
   if (details.want_timeline) {
     if (details.timeline.empty()) {
@@ -268,7 +268,9 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.schedule, arguments.width);
   if (arguments.explain) print_operators(std::cout, simulated);
   if (prediction.has_times()) {
-    std::cout << "\nlaunch    " << launch_line(study, setting, point.plan, words_of(arguments.study, common))
+    std::cout << "\nlaunch    "
+              << launch_line(study, setting, point.plan, words_of(arguments.study, common),
+                             point_id_of(arguments.point) ? arguments.point : "")
               << '\n';
   }
   std::cout.flush();

@@ -11,6 +11,7 @@
 #include "results_schema/rows/summary.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/reports/near_misses.h"
+#include "sweep/cli/reports/row_remarks.h"
 #include "sweep/cli/reports/selection_text.h"
 #include "sweep/cli/reports/top_output.h"
 #include "sweep/cli/reports/top_rows.h"
@@ -107,8 +108,12 @@ void print_for_scripts(const ResultReader& reader, const TopQuestion& question, 
   for (std::size_t row = 0; row < chosen.rows.size(); ++row) rows.push_back({row});
   Confirmation confirmation(reader, question, confirm_wish(arguments, found, 0));
   confirmation.run(chosen, rows);
-  print_machine(std::cout, reader, in_order(chosen, rows), format,
-                columns_of(reader, arguments.columns, "--columns"));
+  const std::vector<std::string> only = columns_of(reader, arguments.columns, "--columns");
+  if (only.empty() && format != RowFormat::csv) {  // those are the columns of the file, as export has them
+    for (FurtherColumn& column : remarks_on_rows(reader, question, chosen, rows).columns)
+      chosen.further.push_back(std::move(column));
+  }
+  print_machine(std::cout, reader, in_order(chosen, rows), format, only);
   if (const std::string text = confirmation.text(); !text.empty()) std::cerr << text << '\n';
 }
 
@@ -138,7 +143,8 @@ int run_top(const TopArguments& arguments, const CommonOptions& /*common*/) {
   print_heading(reader, table.found, ranking, pareto, arguments.per, table.groups);
   if (!table.chosen.rows.empty()) {
     print_table(std::cout, reader, table.chosen,
-                {ranking, only, arguments.breakdown, any_status, table.groups});
+                {ranking, only, arguments.breakdown, any_status, table.groups,
+                 remarks_on_rows(reader, question, table.chosen, table.groups).lines});
     if (const std::string text = confirmation.text(); !text.empty()) std::cout << text << '\n';
   } else if (table.found.any_infeasible) {
     std::cout << '\n';

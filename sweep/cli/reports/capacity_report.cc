@@ -11,6 +11,7 @@
 
 #include "engine/base/safe_text.h"
 #include "sweep/cli/command.h"
+#include "sweep/cli/reports/simulate_report.h"
 #include "sweep/cli/reports/top_output.h"
 #include "sweep/cli/reports/verdicts.h"
 #include "sweep/cli/terminal/format.h"
@@ -89,6 +90,13 @@ class CapacityWriter {
   }
   [[nodiscard]] const std::string& bound_name(std::size_t reason) const { return names_[reason]; }
 
+  [[nodiscard]] PointRemarks error_of(const CapacityPoint& at) const {
+    return remarks_on(job_.study(), setting_of(at), at.point.plan, at.prediction, at.point.setting);
+  }
+  [[nodiscard]] std::string tight_text(const CapacityPoint& at) const {
+    return tight_memory(at.prediction.memory_peak.value(),
+                        setting_of(at).system.device.memory_capacity().value());
+  }
   /// What would have to change so that the point, which misses something, would do.
   [[nodiscard]] std::vector<std::string> changes(const CapacityPoint& at, double offered) const {
     std::vector<std::string> list;
@@ -119,18 +127,20 @@ class CapacityWriter {
                          looked);
     if (!answer.complete && answer.best)
       return fmt::format("stopped: no plan on fewer GPUs does, another on {} may be better; {}",
-                         answer.best->gpus, looked);
+                         format_count(answer.best->gpus), looked);
     if (!answer.complete && answer.most_gpus == 0) return "stopped: nothing is known yet; " + looked;
     if (!answer.complete)
-      return fmt::format("stopped: no plan on {} GPUs or fewer does; {}", answer.most_gpus, looked);
+      return fmt::format("stopped: no plan on {} GPUs or fewer does; {}", format_count(answer.most_gpus),
+                         looked);
     const bool floors = count(CapacityFate::rate_floor) + count(CapacityFate::latency_floor) > 0;
     std::string text =
         floors ? "exact, with floors that are proved but for attention, which is tested: " : "exact: ";
     text += answer.best ? "no plan on fewer GPUs does"
-                        : fmt::format("no plan on up to {} GPUs does", answer.most_gpus);
+                        : fmt::format("no plan on up to {} GPUs does", format_count(answer.most_gpus));
     const std::int64_t first = job_.study().gpu_counts.front();
     if (floors && answer.best && answer.least_simulated > first)
-      text += fmt::format(", and none on fewer than {} had to be simulated", answer.least_simulated);
+      text += fmt::format(" (on fewer than {} floors rule out every plan, so that none was simulated)",
+                          format_count(answer.least_simulated));
     return text + "; " + looked;
   }
 
@@ -159,6 +169,10 @@ class CapacityWriter {
     if (answer.best) {
       add_setting(*answer.best, json);
       json.update(outputs(*answer.best));
+      add_expected_error(error_of(*answer.best), Phase::inference, true, json);
+      const std::string tight = tight_text(*answer.best);
+      json["memory_tight"] = !tight.empty();
+      if (points) json["memory_note"] = tight;
     }
     Json fates = Json::object();
     for (const CapacityFate fate : enum_values<CapacityFate>())
@@ -207,7 +221,12 @@ class CapacityWriter {
 
   void print_details(std::ostream& out, const CapacityAnswer& answer) const {
     out << '\n' << load(answer) << ": " << certificate(answer) << '\n';
-    if (answer.best) return;
+    if (answer.best) {
+      out << "error     " << expected_error_text(error_of(*answer.best), Phase::inference) << '\n';
+      if (const std::string tight = tight_text(*answer.best); !tight.empty())
+        out << "memory    " << tight << '\n';
+      return;
+    }
     if (answer.fates[static_cast<std::size_t>(CapacityFate::rule)] > 0) print_rejected(out, answer);
     if (answer.kills.empty()) return;
     TextTable table({left("missed by plans that fit"), "plans", "at least by"});
@@ -220,7 +239,7 @@ class CapacityWriter {
         << (nearest.simulated ? ", with " : ", by its floors with ") << joined_changes(answer) << '\n';
     const bool overloaded = nearest.misses.front().reason < results::kFirstLimitReason;
     if (overloaded && answer.complete)
-      out << "more GPUs may do: the study's `gpus` go up to " << answer.most_gpus << '\n';
+      out << "more GPUs may do: the study's `gpus` go up to " << format_count(answer.most_gpus) << '\n';
   }
 
  private:
@@ -232,6 +251,9 @@ class CapacityWriter {
           {std::string(name_of(reason)), format_count(answer.rejected[reason]), describe(name_of(reason))});
     }
     table.print(out, 2);
+  }
+  [[nodiscard]] Setting setting_of(const CapacityPoint& at) const {
+    return job_.study().setting(at.point.setting);
   }
   [[nodiscard]] results::PointRecord record(const CapacityPoint& at) const {
     results::PointRecord row{at.id, at.point.plan, job_.workload(at.point.setting),
@@ -271,7 +293,8 @@ class CapacityWriter {
 
 }  // namespace
 
-void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<const CapacityAnswer> answers) {
+void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<const CapacityAnswer> answers,
+                    const std::vector<std::string>& launches) {
   const CapacityWriter writer(job);
   out << echo(job.study().title) << ": the fewest GPUs that keep what is promised\n";
   std::vector<const ColumnInfo*> shown;
@@ -300,7 +323,10 @@ void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<con
     table.add_row(std::move(cells));
   }
   table.print(out);
-  for (const CapacityAnswer& answer : answers) writer.print_details(out, answer);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    writer.print_details(out, answers[i]);
+    if (!launches[i].empty()) out << "launch    " << launches[i] << '\n';
+  }
 }
 
 std::vector<std::string> capacity_warnings(const sweep::SweepJob& job,
@@ -312,9 +338,15 @@ std::vector<std::string> capacity_warnings(const sweep::SweepJob& job,
   return warnings;
 }
 
-Json capacity_json(const sweep::SweepJob& job, std::span<const CapacityAnswer> answers, bool points) {
+Json capacity_json(const sweep::SweepJob& job, std::span<const CapacityAnswer> answers,
+                   const std::vector<std::string>& launches, bool points) {
   const CapacityWriter writer(job);
-  Json json = {{"study", job.study().title},
+  const sweep::Study& study = job.study();
+  Json json = {{"study", study.title},
+               {"model", study.model_name},
+               {"cluster", fmt::format("{} ({})", study.cluster_name, study.systems.front().device.name)},
+               {"stack", study.stack_name},
+               {"assumptions", study.assumptions},
                {"workloads", Json::array()},
                {"bounds", Json::array()},
                {"answers", Json::array()}};
@@ -322,7 +354,10 @@ Json capacity_json(const sweep::SweepJob& job, std::span<const CapacityAnswer> a
   for (const results::Limit& limit : job.study().limits)
     json["bounds"].push_back(
         {{"bound", results::limit_name(limit)}, {"words", limit_words(limit)}, {"promise", limit.promise}});
-  for (const CapacityAnswer& answer : answers) json["answers"].push_back(writer.answer_json(answer, points));
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    json["answers"].push_back(writer.answer_json(answers[i], points));
+    json["answers"].back()["launch"] = launches[i].empty() ? Json() : Json(launches[i]);
+  }
   return json;
 }
 

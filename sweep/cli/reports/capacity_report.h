@@ -11,15 +11,17 @@
 
 namespace shardscape::cli {
 
-/// A table of the answers, then for each what proves it, and where nothing fits what would have to change.
+/// A table of the answers, then for each what proves it, the error to expect and the command that launches it (one of
+/// `launches` for each answer, empty where there is none), and where nothing fits what would have to change.
 void print_capacity(std::ostream& out, const sweep::SweepJob& job,
-                    std::span<const sweep::CapacityAnswer> answers);
+                    std::span<const sweep::CapacityAnswer> answers, const std::vector<std::string>& launches);
 
 /// What a reader should know of runs that are too short.
 std::vector<std::string> capacity_warnings(const sweep::SweepJob& job,
                                            std::span<const sweep::CapacityAnswer> answers);
 
 /// {study, promises, answers: [...]}; `points`: with all that was simulated, for the page.
-Json capacity_json(const sweep::SweepJob& job, std::span<const sweep::CapacityAnswer> answers, bool points);
+Json capacity_json(const sweep::SweepJob& job, std::span<const sweep::CapacityAnswer> answers,
+                   const std::vector<std::string>& launches, bool points);
 
 }  // namespace shardscape::cli

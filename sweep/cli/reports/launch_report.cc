@@ -55,19 +55,21 @@ PlanLaunch plan_launch(const sweep::Study& study, const Setting& setting, const 
 }
 
 std::string launch_line(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan,
-                        const std::vector<std::string>& study_words) {
+                        const std::vector<std::string>& study_words, const std::string& id) {
   const Phase phase = setting.workload.phase;
   const launch::Framework& framework = launch::nearest_framework(setting.system.stack, phase);
   const launch::Launch made = plan_launch(study, setting, plan, framework).launch;
   if (!made.refused.empty()) return "none: " + printable(made.refused.front());
   std::vector<std::string> words = {"shardscape", "launch"};
   words.insert(words.end(), study_words.begin(), study_words.end());
-  words.insert(words.end(), {"--point", whole_point(plan, phase), "--for", std::string(framework.name)});
+  words.insert(words.end(),
+               {"--point", id.empty() ? whole_point(plan, phase) : id, "--for", std::string(framework.name)});
   return shell_line(words);
 }
 
 Json to_json(const PlanLaunch& made) {
   Json json = {{"for", made.framework.name}, {"version", made.framework.version}, {"point", made.point}};
+  json["memory_tight"] = !made.tight.empty();
   json["files"] = Json::array();
   for (const launch::LaunchFile& file : made.launch.files)
     json["files"].push_back({{"name", file.name}, {"text", file.text}});
@@ -81,6 +83,7 @@ Json to_json(const PlanLaunch& made) {
 void print_launch(std::ostream& out, const PlanLaunch& made, bool files) {
   out << "# " << made.what << "; for " << made.framework.title << ", as of " << made.framework.version
       << '\n';
+  if (!made.tight.empty()) out << "# " << made.tight << '\n';
   if (!made.launch.not_expressed.empty()) out << "# not expressed:\n";
   for (const launch::NotExpressed& one : made.launch.not_expressed)
     out << "#   " << printable(fmt::format("{} = {}: {}", one.what, one.value, one.why)) << '\n';

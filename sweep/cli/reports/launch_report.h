@@ -16,15 +16,17 @@ struct PlanLaunch {
   std::string what;  ///< the study, its plan and machine, in a line
   std::string point;
   launch::Launch launch;
+  std::string tight = {};  ///< tight_memory() of the plan
 };
 /// `gpus_per_node`: 0 where nobody says.
 PlanLaunch plan_launch(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan,
                        const launch::Framework& framework, std::int64_t gpus_per_node = 0);
 
 /// The command that launches the plan in the framework that the study's stack is nearest to, as `simulate` ends with;
-/// where that cannot run it, why. `study_words`: STUDY and the options that change it.
+/// where that cannot run it, why. `study_words`: STUDY and the options that change it. `id`: of the point, where it was
+/// chosen by that, which tells its setting, too.
 std::string launch_line(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan,
-                        const std::vector<std::string>& study_words);
+                        const std::vector<std::string>& study_words, const std::string& id = {});
 
 Json to_json(const PlanLaunch& made);
 /// Comments, then what a shell runs: with `files` they are written first.

@@ -17,6 +17,7 @@
 #include "sweep/cli/command.h"
 #include "sweep/cli/reports/launch_report.h"
 #include "sweep/cli/reports/near_misses.h"
+#include "sweep/cli/reports/row_remarks.h"
 #include "sweep/cli/reports/top_output.h"
 #include "sweep/cli/reports/top_table.h"
 #include "sweep/cli/terminal/format.h"
@@ -33,12 +34,16 @@ using yaml::Node;
 
 /// The text of a scalar, or the scalars of a list joined by commas; nothing for anything else.
 std::optional<std::string> short_text(const Node& node) {
-  if (node.is_scalar()) return node.text;
+  const auto shown = [](const std::string& text) {
+    const auto number = to_number<std::int64_t>(text);
+    return number ? format_value(static_cast<double>(*number), "1") : text;
+  };
+  if (node.is_scalar()) return shown(node.text);
   if (!node.is_list() || node.items.empty()) return std::nullopt;
   std::string text;
   for (const Node& item : node.items) {
     if (!item.is_scalar()) return std::nullopt;
-    text += (text.empty() ? "" : ", ") + item.text;
+    text += (text.empty() ? "" : ", ") + shown(item.text);
   }
   return text;
 }
@@ -222,6 +227,7 @@ report::Answer best_point(const ResultReader& reader, std::optional<std::size_t>
   Confirmation confirmation(reader, question, wish);
   confirmation.run(table.chosen, table.groups);
   answer.confirmed = confirmation.lasting_text();
+  answer.remarks = remarks_on_rows(reader, question, table.chosen, table.groups).lines;
   const auto id_of = [&](std::size_t row) {
     return reader.point_ids({table.chosen.rows[row], table.chosen.rows[row] + 1}).at(0);
   };

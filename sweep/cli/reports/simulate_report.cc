@@ -9,6 +9,7 @@
 #include <functional>
 #include <utility>
 
+#include "engine/base/safe_text.h"
 #include "engine/spec/plan_axes.h"
 #include "results_schema/rows/columns.h"
 #include "results_schema/rows/limits.h"
@@ -89,30 +90,6 @@ Json plan_json(const ParallelPlan& plan, Phase phase) {
     if (row.kind != AxisKind::degree && known) add(row);
   }
   return json;
-}
-
-void add_evidence(const SimulatedPoint& point, Json& json) {
-  const Assessment& found = point.remarks.finding.assessment;
-  const bool known = point.prediction.has_times();
-  json["expected_error"] = number(found.expected_error, known && found.evidence != Evidence::none);
-  json["expected_error_of"] = is_training(point) ? "step_time_s" : "itl_s";
-  json["evidence"] = name_of(known ? found.evidence : Evidence::none);
-  json["evidence_gap"] = name_of(known ? found.gap : EvidenceGap::none);
-  json["evidence_reason"] = known ? Json(point.remarks.evidence_reason) : Json(nullptr);
-}
-
-void print_evidence(std::ostream& out, const SimulatedPoint& point) {
-  const Assessment& found = point.remarks.finding.assessment;
-  out << "error     ";
-  if (found.evidence == Evidence::none) {
-    out << "unknown";
-  } else {
-    out << "+-" << format_percent(found.expected_error) << " expected (one sigma), "
-        << name_of(found.evidence);
-  }
-  out << ": " << point.remarks.evidence_reason << '\n';
-  if (!is_training(point) && found.evidence != Evidence::none)
-    out << "          of the mean time between tokens; of TTFT and of percentiles it is unknown\n";
 }
 
 void add_times(const SimulatedPoint& point, Json& json) {
@@ -251,6 +228,8 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
     const std::vector<MemoryUse>& experts = point.details.expert_memory;
     if (!experts.empty() && experts.front().total() == p.memory_peak) out << ", with experts";
     out << '\n';
+    if (const std::string tight = tight_memory(p.memory_peak.value(), capacity(point)); !tight.empty())
+      out << "          " << tight << '\n';
   }
   if (!p.has_times()) return;
   if (is_training(point)) {
@@ -273,7 +252,9 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
     out << "domain    outside: contention may move the step by " << format_percent(p.contended_share)
         << "; --compare executes it, --mode checked all such steps\n";
   }
-  print_evidence(out, point);
+  out << "error     " << expected_error_text(point.remarks, point.setting.workload.phase) << '\n';
+  for (const std::string& assumed : point.study.assumptions)
+    out << "assumed   " << printable(assumed) << '\n';
   if (const auto& load = point.setting.workload.load) print_load(out, p, load->promised != LatencyBounds());
 }
 
@@ -387,24 +368,43 @@ void print_breakdown(std::ostream& out, const SimulatedPoint& point) {
 }  // namespace
 
 PointRemarks remarks_on(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan,
-                        const Prediction& prediction) {
+                        const Prediction& prediction, std::size_t index) {
   constexpr std::size_t kNeighbours = 3;
   PointRemarks remarks;
   if (prediction.status != Status::ok)
     remarks.nearest_feasible = nearest_feasible(setting, plan, kNeighbours);
-  evidence::Finding& finding = remarks.finding = sweep::assess_setting(study, 0);
-  remarks.evidence_reason = evidence::reason(finding, sweep::regime_of(study, 0));
+  evidence::Finding& finding = remarks.finding = sweep::assess_setting(study, index);
+  remarks.evidence_reason = evidence::reason(finding, sweep::regime_of(study, index));
   finding.assessment = evidence::assess_plan(finding, plan);
   if (finding.assessment.gap == EvidenceGap::degrees)
     remarks.evidence_reason = evidence::larger_degree(finding, plan);
   return remarks;
 }
 
+std::string expected_error_text(const PointRemarks& remarks, Phase phase) {
+  const Assessment& found = remarks.finding.assessment;
+  if (found.evidence == Evidence::none) return "unknown: " + remarks.evidence_reason;
+  const std::string text =
+      fmt::format("+-{} expected (one sigma), {}: {}", format_percent(found.expected_error),
+                  name_of(found.evidence), remarks.evidence_reason);
+  if (phase == Phase::training) return text;
+  return text + "\n          of the mean time between tokens; of TTFT and of percentiles it is unknown";
+}
+
+void add_expected_error(const PointRemarks& remarks, Phase phase, bool has_times, Json& json) {
+  const Assessment& found = remarks.finding.assessment;
+  json["expected_error"] = number(found.expected_error, has_times && found.evidence != Evidence::none);
+  json["expected_error_of"] = phase == Phase::training ? "step_time_s" : "itl_s";
+  json["evidence"] = name_of(has_times ? found.evidence : Evidence::none);
+  json["evidence_gap"] = name_of(has_times ? found.gap : EvidenceGap::none);
+  json["evidence_reason"] = has_times ? Json(remarks.evidence_reason) : Json(nullptr);
+}
+
 Json to_json(const SimulatedPoint& point) {
   const Prediction& p = point.prediction;
   Json json = {{"status", name_of(p.status)}};
   add_times(point, json);
-  add_evidence(point, json);
+  add_expected_error(point.remarks, point.setting.workload.phase, p.has_times(), json);
   json["memory_peak_bytes"] = number(p.memory_peak.value(), memory_counted(p));
   json["memory"] = memory_json(p.memory, memory_counted(p));
   const auto stages = [](const std::vector<MemoryUse>& uses) {
@@ -435,6 +435,8 @@ Json to_json(const SimulatedPoint& point) {
       json["missed"].push_back({{"bound", miss_name(point, miss)}, {"by", number(miss.by, true)}});
   }
   json["memory_capacity_bytes"] = capacity(point);
+  json["memory_tight"] = memory_counted(p) && !tight_memory(p.memory_peak.value(), capacity(point)).empty();
+  json["assumptions"] = point.study.assumptions;
   json["plan"] = plan_json(point.plan, point.setting.workload.phase);
   if (p.status != Status::ok) json["nearest_feasible"] = neighbours(point).json();
   if (!point.details.cut.empty()) json["cut"] = point.details.cut;

@@ -49,8 +49,13 @@ struct PointRemarks {
   evidence::Finding finding;
   std::string evidence_reason;  ///< half a sentence
 };
+/// `setting` is number `index` of the study.
 PointRemarks remarks_on(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan,
-                        const Prediction& prediction);
+                        const Prediction& prediction, std::size_t index = 0);
+/// The expected error of a point that has times: a line, and keys of its JSON.
+std::string expected_error_text(const PointRemarks& remarks, Phase phase);
+void add_expected_error(const PointRemarks& remarks, Phase phase, bool has_times,
+                        nlohmann::ordered_json& json);
 
 struct SimulatedPoint {
   const sweep::Study& study;

@@ -2,6 +2,8 @@
 // units; CSV, JSON and YAML with exact values.
 #include "sweep/cli/reports/top_output.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -90,6 +92,7 @@ bool is_whole(ColumnType type) {
 
 std::string shown_value(const ColumnInfo& column, double value) {
   if (const auto name = code_name(column, value)) return *name;
+  if (column.group == ColumnGroup::id) return fmt::format("{:.0f}", value);  // as commands take it
   if (const std::optional<int> digits = results::percent_digits(column))
     return format_percent(value, *digits);
   if (column.name == "outside_domain") return value > 0 ? "yes" : "no";
@@ -149,7 +152,7 @@ struct Shown {
 class TableBuilder {
  public:
   TableBuilder(const ResultReader& reader, const ChosenRows& chosen, const TableOptions& options)
-      : reader_(reader), chosen_(chosen), groups_(options.groups) {
+      : reader_(reader), chosen_(chosen), groups_(options.groups), remarks_(options.remarks) {
     for (std::size_t row = 0; row < chosen.rows.size() && options.groups.empty(); ++row)
       groups_.push_back({row});
     show("point_id");
@@ -188,9 +191,12 @@ class TableBuilder {
       table.add_row(std::move(cells));
     }
     table.print(out);
-    if (!evidence_.empty()) out << printable(evidence_) << '\n';
+    TextTable below({left("")});
+    if (!evidence_.empty()) below.add_row({evidence_});
     std::istringstream assumptions(assumptions_of(reader_).value_or(""));
-    for (std::string line; std::getline(assumptions, line);) out << "assumed: " << printable(line) << '\n';
+    for (std::string line; std::getline(assumptions, line);) below.add_row({"assumed: " + line});
+    for (const std::string& remark : remarks_) below.add_row({remark});
+    below.print(out);
   }
 
  private:
@@ -324,6 +330,7 @@ class TableBuilder {
   const ChosenRows& chosen_;
   std::vector<Shown> shown_;
   RowGroups groups_;
+  std::vector<std::string> remarks_;
   std::string constants_;
   std::string evidence_;  ///< evidence that all rows share
 };

@@ -92,6 +92,15 @@ std::string limit_words(const results::Limit& limit) {
                                : yaml::format_number(limit.bound));
 }
 
+std::string tight_memory(double bytes, double capacity) {
+  if (!(bytes > kTightMemory * capacity && bytes <= capacity)) return "";
+  return fmt::format(
+      "tight: {} of a GPU's memory is in use, and above {} what an allocator breaks up may be missing; "
+      "measure it, "
+      "or take a plan with more room",
+      format_percent(bytes / capacity), format_percent(kTightMemory));
+}
+
 VerdictCounts verdict_counts(std::span<const std::uint64_t> by_status,
                              std::span<const std::uint64_t> by_reason, std::uint64_t points,
                              std::vector<std::string> reason_names) {

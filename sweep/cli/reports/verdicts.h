@@ -26,6 +26,13 @@ Status status_of(std::string_view reason);
 /// A bound on a result: "ttft_p95 <= 2 s".
 std::string limit_words(const results::Limit& limit);
 
+/// Above this share of a device's memory a plan that fits may fail when it runs: allocators reserve 2 to 10 % more than
+/// is allocated (`memory.fragmentation` of the stacks, which predictions count of activations alone), and peaks are
+/// predicted within 0.5 to 9 % in the mean (tests/validation/README.md).
+inline constexpr double kTightMemory = 0.95;
+/// A line about a plan that fits by less than that; empty for all others.
+std::string tight_memory(double bytes, double capacity);
+
 struct VerdictCounts {
   std::vector<results::CodeCount> statuses, reasons;  ///< codes that occur
   std::vector<std::string> reason_names;              ///< by code

@@ -26,7 +26,15 @@ std::string format_whole(std::uint64_t count) {
   return digits;
 }
 
-std::string format_fixed(double value, int digits) { return fmt::format("{:.{}f}", value, digits); }
+std::string format_fixed(double value, int digits) {
+  std::string text = fmt::format("{:.{}f}", value, digits);
+  constexpr double kPlain = 1e4, kLong = 1e15;
+  if (std::abs(value) < kPlain || !(std::abs(value) < kLong)) return text;
+  const std::size_t first = value < 0 ? 1 : 0;
+  for (std::size_t at = std::min(text.find('.'), text.size()); at > first + 3; at -= 3)
+    text.insert(at - 3, ",");
+  return text;
+}
 
 std::string format_rate(double per_second) {
   constexpr double kSmall = 0.01;

@@ -19,7 +19,7 @@ template <std::integral Count>
 std::string counted(Count count, std::string_view name, std::string_view plural = "s") {
   return (format_count(count) + ' ').append(name).append(count == 1 ? "" : plural);
 }
-/// A number with `digits` decimals.
+/// A number with `digits` decimals, from 10,000 on with separators.
 std::string format_fixed(double value, int digits);
 /// A rate per second with three decimals, a small one with three digits: "8.000", "0.000389".
 std::string format_rate(double per_second);

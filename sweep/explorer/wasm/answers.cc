@@ -176,7 +176,7 @@ Json Answers::predict(const Json& request) {
   const cli::PlacementReport placement =
       plan.disaggregated() ? cli::PlacementReport()
                            : cli::study_placement(point.setting, plan, details, {}, false, false);
-  const cli::PointRemarks remarks = cli::remarks_on(study, point.setting, plan, prediction);
+  const cli::PointRemarks remarks = cli::remarks_on(study, point.setting, plan, prediction, point.at);
   const cli::SimulatedPoint simulated{study, point.setting, plan, prediction, details, placement, remarks};
   Json told = cli::to_json(simulated);
   if (operators) told["operators"] = cli::operators(simulated).json();

@@ -39,7 +39,7 @@ class Study:
     def _read(self, overrides: list[str]) -> None:
         presets = [encoded(folder) for folder in self._presets]
         self._inputs = _shardscape.read_study(self._text, encoded(self._file), overrides, presets)
-        warn_of(self._inputs.assumptions)
+        warn_of(self._inputs.assumptions[: self._inputs.warned_of])
 
     @classmethod
     def load(

@@ -50,7 +50,7 @@ TEST(Format, SecondsAndDurations) {
   EXPECT_EQ(format_seconds(6.643), "6.643 s");
   EXPECT_EQ(format_seconds(12.345e-3), "12.35 ms");
   EXPECT_EQ(format_seconds(5e-6), "5.000 us");
-  EXPECT_EQ(format_seconds(12345), "12345 s");
+  EXPECT_EQ(format_seconds(12345), "12,345 s");
   EXPECT_EQ(format_seconds(kNaN), "-");
   EXPECT_EQ(format_duration(0.156), "156.0 ms");
   EXPECT_EQ(format_duration(3.25), "3.2 s");

@@ -1,8 +1,14 @@
 // Does a framework's data file say where it is wrong, and do its rows say what they should?
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "engine/base/safe_text.h"
 #include "sweep/launch/facts.h"
 #include "sweep/launch/framework.h"
+#include "tests/support/paths.h"
 
 namespace shardscape::launch {
 namespace {
@@ -62,6 +68,8 @@ TEST(FrameworkFile, DamageIsLocated) {
     EXPECT_EQ(found.substr(0, due.size()), due) << found;
   };
   EXPECT_EQ(problem("Mine 1", "Mine 2"), "none");
+  starts("\"{tp}\"", "\"{tp}\"}\n  - {says: pp, option: --pp, unasked: false",
+         "mine.yaml:12:39: options[1].unasked: is true where it is said");
   starts("title: Mine\n", "", "mine.yaml:1:1: title: missing");
   starts("phase: training", "phase: drawing", "mine.yaml:4:8: phase: unknown value \"drawing\"");
   starts("tp > 4", "tp >",
@@ -86,6 +94,19 @@ TEST(FrameworkFile, DamageIsLocated) {
          "mine.yaml:11:5: options[0]: must be a map of keys and values");
   EXPECT_NE(problem(kFile, ""), "none");
   EXPECT_NE(problem("sources: {", "sources: [{"), "none");
+}
+
+TEST(FrameworkFile, LinesFitAPage) {
+  for (const auto& file :
+       std::filesystem::directory_iterator(test::source_dir() + "/sweep/launch/frameworks")) {
+    std::ifstream in(file.path());
+    std::size_t number = 0;
+    for (std::string line; std::getline(in, line);) {
+      ++number;
+      EXPECT_LE(character_count(line), 120U) << file.path() << ':' << number;
+    }
+    EXPECT_GT(number, 10U) << file.path();
+  }
 }
 
 }  // namespace

@@ -101,6 +101,7 @@ TEST(Starter, AxesFitTheMachineAndTheModel) {
   EXPECT_EQ(dense.space[PlanKey::pipeline].values, (Degrees{1, 2, 4, 8, 16}));  // divide 80 layers
   EXPECT_TRUE(dense.space[PlanKey::data].fill);
   EXPECT_EQ(dense.workloads[0].global_batch % 64, 0);
+  EXPECT_EQ(dense.space[PlanKey::context].values, (Degrees{1, 2}));  // 2,048 of 4,096 tokens on each
   const Study rack = study_of("kimi-k2", "gb200-nvl72", 72, Phase::inference);
   EXPECT_EQ(rack.space[PlanKey::expert].values, (Degrees{1, 4, 8, 24}));  // 24 divides 72 and 384
   // Two terabytes of weights in bf16 on groups of 24 GPUs of 186 GiB would leave no room.

@@ -167,6 +167,24 @@ TEST(HuggingFace, NeoxIsParallelUnlessItSaysOtherwise) {
   EXPECT_FALSE(good_config(neox(R"("use_parallel_residual": false)")).parallel_residual);
 }
 
+TEST(HuggingFace, WhatFrameworksAreToldIsRead) {
+  const auto llama = [](const std::string& base, const std::string& more) {
+    std::string text = with(more);
+    return good_config(text.replace(text.find("\"rope_theta\": 10000.0"), 21, base));
+  };
+  const ModelSpec m = llama(R"("rope_theta": 500000.0)", R"("rms_norm_eps": 1e-05,
+    "rope_scaling": {"factor": 8.0, "low_freq_factor": 1.0, "rope_type": "llama3"})");
+  EXPECT_EQ(m.rotary_base, 500'000);
+  EXPECT_EQ(m.rotary_scaling, 8);
+  EXPECT_EQ(m.norm_epsilon, 1e-5);
+  EXPECT_EQ(good_config(with(R"("rope_scaling": {"factor": 40, "type": "yarn"})")).rotary_scaling, 0);
+  EXPECT_EQ(llama(R"("rope_theta": null)", R"("rope_scaling": null)").rotary_base, 0);  // not known
+  EXPECT_EQ(good_config(neox(R"("rotary_emb_base": 10000)")).rotary_base, 10'000);
+  EXPECT_EQ(
+      llama(R"("rope_parameters": {"rope_theta": 1000000})", R"("tie_word_embeddings": true)").rotary_base,
+      1'000'000);
+}
+
 TEST(HuggingFace, BiasesArePartsOfTheFamily) {
   const ModelSpec unbiased = good_config(kLlama);
   const ModelSpec attention = good_config(with(R"("attention_bias": true)"));

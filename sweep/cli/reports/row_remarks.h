@@ -1,0 +1,21 @@
+// What is to be known of the first rows of a result file beside what their columns say.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sweep/cli/reports/top_rows.h"
+#include "sweep/cli/reports/top_table.h"
+
+namespace shardscape::cli {
+
+struct RowRemarks {
+  std::vector<std::string> lines;
+  std::vector<FurtherColumn> columns;  ///< for scripts
+};
+/// Of groups of rows in their order: which are within the expected error of the first, where they are ranked by what
+/// that is the error of, and which fill a GPU's memory (tight_memory()).
+RowRemarks remarks_on_rows(const results::ResultReader& reader, const TopQuestion& question,
+                           const ChosenRows& chosen, const RowGroups& groups);
+
+}  // namespace shardscape::cli

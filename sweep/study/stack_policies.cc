@@ -1,0 +1,49 @@
+#include "sweep/study/stack_policies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace shardscape::sweep {
+
+namespace {
+
+/// A format by the bytes of a number.
+std::string format_of_bytes(double bytes) {
+  if (bytes == 4) return "fp32";
+  if (bytes == 2) return "bf16";
+  return fmt::format("{:g} bytes", bytes);
+}
+
+}  // namespace
+
+std::string stack_policies(const Study& study) {
+  const Setting first = study.setting(0);
+  const StackProfile& stack = first.system.stack;
+  const StackProfile::State& state = stack.state;
+  if (study.phase() == Phase::training) {
+    const auto same = [&](const System& system) { return system.stack.state == state; };
+    if (!std::ranges::all_of(study.systems, same)) return "";
+    return fmt::format(
+        "gradients of weights are kept in {} and sent in {}, as the stack has it "
+        "(stack.state.gradient_bytes, stack.state.gradient_comm_bytes)",
+        format_of_bytes(state.gradient_bytes), format_of_bytes(state.gradient_comm_bytes));
+  }
+  const PrecisionPolicy policy = first.policy();
+  const auto as_first = [&](const System& system, const WorkloadSpec& workload) {
+    const PrecisionPolicy other = Setting{first.model, system, workload}.policy();
+    return other.kv_cache == policy.kv_cache && other.products == policy.products;
+  };
+  for (const System& system : study.systems)
+    if (!as_first(system, study.workloads.front())) return "";
+  for (const WorkloadSpec& workload : study.workloads)
+    if (!as_first(first.system, workload)) return "";
+  const Precision narrow = std::max(policy.products, policy.expert_products);  // they are in that order
+  if (narrow < Precision::fp8) return "";
+  return fmt::format(
+      "the key-value cache is in {} beside products in {}, as the stack has it "
+      "(stack.serving.fp8_cache)",
+      name_of(policy.kv_cache), name_of(narrow));
+}
+
+}  // namespace shardscape::sweep

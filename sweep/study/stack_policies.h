@@ -1,0 +1,14 @@
+// What a stack decides unasked about number formats, in words.
+#pragma once
+
+#include <string>
+
+#include "sweep/study/study.h"
+
+namespace shardscape::sweep {
+
+/// Of training, what gradients of weights are kept and sent in; of a server that multiplies in 8 bits or fewer, what its
+/// key-value cache is in; and the keys that change it. Empty where there is nothing to say or settings differ.
+std::string stack_policies(const Study& study);
+
+}  // namespace shardscape::sweep

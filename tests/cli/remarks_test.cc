@@ -1,0 +1,139 @@
+// Is a plan that is tight, assumed about or not told apart from others said to be so, wherever it is named?
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/program_under_test.h"
+
+namespace shardscape::cli {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kPlan = "tp=8,pp=1,dp=1,recompute=full,mbs=1";
+
+class RemarksTest : public ProgramTest {
+ protected:
+  void SetUp() override { write("study.yaml", kSmallStudy); }
+  json simulated(const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"simulate", "study.yaml", "--point", kPlan, "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished finished = run(words);
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return json::parse(finished.out);
+  }
+  /// What sets the device's memory so that the plan takes this share of it.
+  std::vector<std::string> filled(double share) {
+    const json point = simulated({});
+    const double capacity = point.at("memory_capacity_bytes"), peak = point.at("memory_peak_bytes");
+    const double stacks = 5, each = peak / share / stacks;
+    EXPECT_GT(capacity, peak);
+    return {"--set",
+            "hardware.device.hbm.capacity_per_stack=" + std::to_string(static_cast<long>(each)) + " B"};
+  }
+};
+
+TEST_F(RemarksTest, PlansThatFillTheMemoryAreNamedEverywhere) {
+  for (const double share : {0.94, 0.97}) {
+    const std::vector<std::string> set = filled(share);
+    const bool tight = share > 0.95;
+    const json point = simulated(set);
+    EXPECT_EQ(point.at("status"), "ok");
+    EXPECT_NEAR(point.at("memory_peak_bytes").get<double>() / point.at("memory_capacity_bytes").get<double>(),
+                share, 1e-3);
+    EXPECT_EQ(point.at("memory_tight"), tight);
+    const auto says = [&](std::vector<std::string> words, const std::string& part) {
+      words.insert(words.end(), set.begin(), set.end());
+      const Finished finished = run(words);
+      EXPECT_EQ(finished.code, 0) << finished.err;
+      EXPECT_EQ(contains(finished.out, part), tight) << finished.out;
+    };
+    says({"simulate", "study.yaml", "--point", kPlan},
+         "tight: 97.0 % of a GPU's memory is in use, and above 95.0 % ");
+    says({"launch", "study.yaml", "--point", kPlan}, "# tight: 97.0 % of a GPU's memory");
+    std::vector<std::string> sweep = {"sweep",
+                                      "study.yaml",
+                                      "-o",
+                                      "out.h5",
+                                      "--force",
+                                      "--progress",
+                                      "none",
+                                      "--confirm",
+                                      "0",
+                                      "--set",
+                                      "constraints=[\"tp == 8\", \"recompute == full\", \"mbs == 1\"]"};
+    sweep.insert(sweep.end(), set.begin(), set.end());
+    ASSERT_EQ(run(sweep).code, 0);
+    const Finished top = run({"top", "out.h5"});
+    EXPECT_EQ(contains(top.out, "more than 95.0 % of a GPU's memory"), tight) << top.out;
+    bool any = false;
+    for (const json& row : json::parse(run({"top", "out.h5", "--format", "json"}).out))
+      any |= row.at("memory_tight") == 1;
+    EXPECT_EQ(any, tight);
+    ASSERT_EQ(run({"report", "out.h5", "-o", "page.html", "--force"}).code, 0);
+    EXPECT_EQ(contains(read_file(work() / "page.html"), "more than 95.0 % of a GPU's memory"), tight);
+  }
+}
+
+TEST_F(RemarksTest, PlansWithinTheErrorOfTheFirstAreCounted) {
+  const std::vector<std::string> sweep = {"sweep",      "study.yaml", "-o",        "out.h5",
+                                          "--progress", "none",       "--confirm", "0"};
+  EXPECT_TRUE(contains(run(sweep).out, "none is as near to the best as its expected error (+-2.0 %)"));
+  std::string unlike = kSmallStudy;  // a machine that the stack's measurements are not of
+  unlike.replace(unlike.find("dgx-a100"), 8, "dgx-h100");
+  write("study.yaml", unlike);
+  fs::remove(work() / "out.h5");
+  ASSERT_EQ(run(sweep).code, 0);
+  const json rows = json::parse(run({"top", "out.h5", "-n", "40", "--format", "json"}).out);
+  const double best = rows.at(0).at("step_time_s"), error = rows.at(0).at("expected_error");
+  std::size_t within = 0;
+  for (const json& row : rows) {
+    const bool near = row.at("step_time_s").get<double>() - best <= error * best;
+    within += near ? 1 : 0;
+    EXPECT_EQ(row.at("within_expected_error"), near ? 1 : 0);
+  }
+  ASSERT_GT(within, 1U);
+  ASSERT_LT(within, rows.size());
+  const Finished top = run({"top", "out.h5"});
+  EXPECT_TRUE(contains(top.out, " are within the expected error (+-")) << top.out;
+  EXPECT_TRUE(contains(top.out, ": the prediction does not tell these apart, measure them\n")) << top.out;
+  ASSERT_EQ(run({"report", "out.h5", "-o", "page.html"}).code, 0);
+  EXPECT_TRUE(contains(read_file(work() / "page.html"), "are within the expected error (+-"));
+  // Of memory, and of fronts, there is no such error; nor are columns added to those that are asked for.
+  EXPECT_FALSE(
+      contains(run({"top", "out.h5", "--by", "memory_peak_bytes"}).out, "within the expected error"));
+  EXPECT_FALSE(
+      contains(run({"top", "out.h5", "--pareto", "step_time_s,memory_peak_bytes"}).out, "within the"));
+  EXPECT_EQ(run({"top", "out.h5", "-n", "1", "--columns", "mfu", "--format", "csv"}).out.substr(0, 4),
+            "mfu\n");
+  EXPECT_EQ(run({"top", "out.h5", "--where", "tp > 999"}).code, 0);
+}
+
+TEST_F(RemarksTest, WhatAStackDecidesAboutFormatsIsSaid) {
+  const std::string gradients = "gradients of weights are kept in fp32 and sent in fp32, as the stack has it";
+  const Finished shown = run({"simulate", "study.yaml", "--point", kPlan});
+  EXPECT_TRUE(contains(shown.out, "assumed   " + gradients)) << shown.out;
+  EXPECT_FALSE(contains(shown.err, "gradients")) << shown.err;  // no warning: nothing is wrong
+  EXPECT_TRUE(contains(simulated({}).at("assumptions").dump(), gradients));
+  EXPECT_TRUE(contains(simulated({"--set", "stack.state.gradient_bytes=2"}).at("assumptions").dump(),
+                       "kept in bf16 and sent in fp32"));
+  ASSERT_EQ(run({"sweep", "study.yaml", "-o", "out.h5", "--progress", "none"}).code, 0);
+  EXPECT_TRUE(contains(run({"top", "out.h5"}).out, "assumed: " + gradients));
+  ASSERT_EQ(run({"report", "out.h5", "-o", "page.html"}).code, 0);
+  EXPECT_TRUE(contains(read_file(work() / "page.html"), gradients));
+  write("serve.yaml", kInferenceStudy);
+  const auto cache = [&](const std::vector<std::string>& set) {
+    std::vector<std::string> words = {"simulate", "serve.yaml", "--json"};
+    words.insert(words.end(), set.begin(), set.end());
+    return json::parse(run(words).out).at("assumptions").dump();
+  };
+  EXPECT_EQ(cache({}), "[]");
+  EXPECT_TRUE(contains(cache({"--set", "workload.precision=fp8", "--set", "cluster=dgx-h100"}),
+                       "the key-value cache is in bf16 beside products in fp8"));
+  EXPECT_TRUE(contains(cache({"--set", "workload.precision=fp8", "--set", "cluster=dgx-h100", "--set",
+                              "stack.serving.fp8_cache=true"}),
+                       "the key-value cache is in fp8 beside products in fp8"));
+}
+
+}  // namespace
+}  // namespace shardscape::cli
