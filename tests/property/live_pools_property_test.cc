@@ -54,9 +54,8 @@ class LivePoolsCase {
            " servers " + std::to_string(prefill.rules.servers) + " " + std::to_string(decode.rules.servers) +
            " ranks " + std::to_string(prefill.rules.ranks) + " " + std::to_string(decode.rules.ranks) +
            (prefill.rules.schedule_ahead > 0 ? " ahead " : " ") +
-           std::string(name_of(prefill.rules.routing)) +
-           (prefill.rules.keeps_prefixes ? " prefixes" : "") + (load.open() ? " open" : "") + " drafts " +
-           std::to_string(decode.rules.drafts) +
+           std::string(name_of(prefill.rules.routing)) + (prefill.rules.keeps_prefixes ? " prefixes" : "") +
+           (load.open() ? " open" : "") + " drafts " + std::to_string(decode.rules.drafts) +
            (decode.on_links[TimeClass::tensor_comm] > 0 ? " on links" : "");
   }
 
