@@ -326,11 +326,11 @@ struct StackProfile {
     /// (dispatch: kernels): they come as DeepGEMM wants them, which reaches that of other products (its README).
     double fp8_expert_share = 1;
     /// The same of other products in fp8 of models that are published with a scale for each block of values
-    /// (ModelSpec::fp8_block_scales): partial sums leave the matrix units for every 128 of depth (DeepSeek-V3,
-    /// arXiv:2412.19437, section 3.5.2), and inputs are quantised by kernels of their own.
+    /// (ModelSpec::fp8_block_scales): before Blackwell, whose matrix units scale blocks themselves, partial sums leave
+    /// the units for every 128 of depth (DeepSeek-V3, arXiv:2412.19437, sections 3.3.2 and 3.5.2).
     double fp8_block_share = 1;
-    /// Beside fp8_expert_share of prompts on Blackwell, above 0, at most 1: kernels for checkpoints with a scale for each 128 values
-    /// gain nothing from its faster units for 8 bits (found, not documented).
+    /// Beside fp8_expert_share of prompts on Blackwell, above 0, at most 1: kernels for checkpoints with a scale for
+    /// each 128 values gain nothing from its faster units for 8 bits (found, not documented).
     double fp8_blackwell_share = 1;
     KvTransfer kv_transfer = KvTransfer::after_prefill;  ///< disaggregated serving only
     ServedDispatch dispatch = ServedDispatch::all_gather;

@@ -144,8 +144,8 @@ constexpr StackNumber kStackNumbers[] = {
     {SHARDSCAPE_NUMBER(serving.fp8_blackwell_share), kShare,
      "what Blackwell leaves of that rate in reading prompts"},
     {SHARDSCAPE_NUMBER(serving.fp8_block_share), kShare,
-     "rate of other fp8 products of models published with scales of blocks, relative to those with one "
-     "scale"},
+     "rate of other fp8 products of models with scales of blocks, before Blackwell, relative to those with "
+     "one"},
     {SHARDSCAPE_NUMBER(serving.redundant_experts), kExpertsOrNone,
      "copies of experts beyond one of each; of the pool that decodes"},
     {SHARDSCAPE_NUMBER(serving.prefill_redundant_experts), kExpertsOrNone,
