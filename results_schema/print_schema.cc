@@ -1,6 +1,7 @@
 // Program that writes the tables of SCHEMA.md, the documentation of the result file, anew: print_schema SCHEMA.md
 #include <fstream>
 #include <iterator>
+#include <string>
 
 #include "results_schema/schema_doc.h"
 
@@ -9,5 +10,6 @@ int main(int count, char** words) {
   std::ifstream in(words[1]);
   const std::string text(std::istreambuf_iterator<char>(in), {});
   in.close();
-  return std::ofstream(words[1]) << shardscape::results::with_tables(text) ? 0 : 1;
+  const std::string made = shardscape::results::with_tables(text);  // before the file is emptied
+  return std::ofstream(words[1]) << made ? 0 : 1;
 }

@@ -95,8 +95,8 @@ Operator OperatorBuilder::dense_product(std::string_view name, double tokens, do
                                         Precision operands, Bytes input) const {
   Operator op = product(name, {rows(tokens), static_cast<std::int64_t>(n), static_cast<std::int64_t>(k), 1},
                         operands, input);
-  const bool scales_in_units = device_.architecture == Architecture::blackwell;
-  if (mode_ != Mode::training && operands == Precision::fp8 && model_.fp8_block_scales && !scales_in_units)
+  const bool leaves_units = device_.architecture == Architecture::hopper;
+  if (mode_ != Mode::training && operands == Precision::fp8 && model_.fp8_block_scales && leaves_units)
     op.rate_share = stack_.serving.fp8_block_share;
   return op;
 }

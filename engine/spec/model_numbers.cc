@@ -16,6 +16,7 @@ using enum KeyUse;
 constexpr Range kLayersOrNone{0, kLayers.high};
 constexpr Range kRowsOrNone = or_zero(kRows);
 constexpr Range kStretchIfKnown = or_zero({1, 1e6});
+constexpr Range kBaseIfKnown = or_zero({1, 1e18});
 constexpr Range kEpsilonIfKnown = or_zero({1e-30, 1});
 
 /// The key of a field, and the field.
@@ -54,7 +55,7 @@ constexpr NumberRow<ModelSpec> kModelNumbers[] = {
      "rows of the table of learned positions; a longer sequence is an error"},
     {SHARDSCAPE_NUMBER(ModelSpec, rotary_fraction), kShare,
      "share of each head's dimensions that rotary positions turn"},
-    {SHARDSCAPE_NUMBER(ModelSpec, rotary_base), kRowsOrNone,
+    {SHARDSCAPE_NUMBER(ModelSpec, rotary_base), kBaseIfKnown,
      "base of the angles of rotary positions; no time depends on it, nor on the next two", std::nullopt,
      for_the_reader},
     {SHARDSCAPE_NUMBER(ModelSpec, rotary_scaling), kStretchIfKnown,

@@ -326,17 +326,17 @@ struct StackProfile {
     /// (dispatch: kernels): they come as DeepGEMM wants them, which reaches that of other products (its README).
     double fp8_expert_share = 1;
     /// The same of other products in fp8 of models that are published with a scale for each block of values
-    /// (ModelSpec::fp8_block_scales): before Blackwell, whose matrix units scale blocks themselves, partial sums leave
-    /// the units for every 128 of depth (DeepSeek-V3, arXiv:2412.19437, sections 3.3.2 and 3.5.2).
+    /// (ModelSpec::fp8_block_scales), on Hopper: partial sums leave its matrix units for every 128 of depth, where
+    /// Blackwell's scale blocks themselves (DeepSeek-V3, arXiv:2412.19437, sections 3.3.2 and 3.5.2).
     double fp8_block_share = 1;
     /// Beside fp8_expert_share of prompts on Blackwell, above 0, at most 1: kernels for checkpoints with a scale for
     /// each 128 values gain nothing from its faster units for 8 bits (found, not documented).
     double fp8_blackwell_share = 1;
     KvTransfer kv_transfer = KvTransfer::after_prefill;  ///< disaggregated serving only
     ServedDispatch dispatch = ServedDispatch::all_gather;
-    /// Where prompts are read, of which ranks have unequal numbers of tokens, each adds its own to a buffer of zeros for
-    /// those of all, and the outputs are summed in full: two all-reduces, whatever `dispatch` says but for trtllm, which
-    /// chooses itself (SGLang without a back end that sends tokens to experts: its padding SUM_LEN).
+    /// Where prompts are read, of which ranks have unequal numbers of tokens, each adds its own to a buffer of zeros
+    /// for those of all, and the outputs are summed in full: two all-reduces, whatever `dispatch` says but for trtllm,
+    /// which chooses itself (SGLang without a back end that sends tokens to experts: its padding SUM_LEN).
     bool prompts_summed = false;
     /// Copies of experts beyond one of each, where a plan deals them over ranks (compute/expert_replicas.h), 0..1e6; in
     /// the pool that decodes and, where there is one, in the pool that prefills.

@@ -144,7 +144,7 @@ constexpr StackNumber kStackNumbers[] = {
     {SHARDSCAPE_NUMBER(serving.fp8_blackwell_share), kShare,
      "what Blackwell leaves of that rate in reading prompts"},
     {SHARDSCAPE_NUMBER(serving.fp8_block_share), kShare,
-     "rate of other fp8 products of models with scales of blocks, before Blackwell, relative to those with "
+     "rate of other fp8 products of models with scales of blocks, on Hopper, relative to those with "
      "one"},
     {SHARDSCAPE_NUMBER(serving.redundant_experts), kExpertsOrNone,
      "copies of experts beyond one of each; of the pool that decodes"},

@@ -75,7 +75,7 @@ inline double loss_of(const std::vector<double>& residuals, double typical_error
 
 // The interface between fit() and its module.
 inline constexpr const char* kFitModule = "shardscape_fit.so";
-/// The number in the name must change whenever fit.h changes.
+/// The number in the name must change whenever FitProblem or Fit does.
 inline constexpr const char* kFitEntry = "shardscape_fit_1";
 using FitEntry = void(const FitProblem& problem, Fit& found);
 

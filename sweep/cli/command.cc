@@ -1,6 +1,7 @@
 // Functions that commands share: presets and studies are found and loaded, problems and failures are reported,
 // points and settings are described, and commands are quoted for the shell.
 #include "sweep/cli/command.h"
+#include "sweep/cli/reports/near_misses.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -203,7 +204,10 @@ std::optional<fs::path> published_folder() {
 }
 
 void add_study_arguments(CLI::App& command, StudyArguments& arguments) {
-  command.add_option("STUDY", arguments.file, "The study (YAML)")->required();
+  command
+      .add_option("STUDY", arguments.file,
+                  "The study (YAML); simulate and launch: or the results of a sweep of it")
+      ->required();
   command.add_option("--set", arguments.overrides, "Change a setting of the study; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
@@ -231,6 +235,12 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, 
                                 : sweep::parse_study(given->text, given->file.string(),
                                                      given->file.parent_path(), catalog, options);
   if (!study) throw BadInput(study.error());
+  if (given == &stored && arguments.overrides.empty() &&
+      !with_points(open_results(arguments.file), std::optional<sweep::Study>(*study)))
+    throw BadInput(
+        arguments.file.string() +
+        ": this program lists the points of its study differently, so that its ids mean other plans; "
+        "sweep the study anew, or give it in place of the file");
   column_problems(*study).finish();
   for (std::size_t i = 0; i < study->warned_of && !quiet; ++i)
     std::cerr << styled(std::cerr, "warning: ", "33") << message_line(study->assumptions[i]) << '\n';

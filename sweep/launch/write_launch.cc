@@ -229,12 +229,16 @@ void add_program(const Framework& framework, const Case& of, const Answer& answe
     if (!framework.file_option.empty()) takes_file.name = framework.file_option;
     if (!framework.file_option.empty()) written.push_back({&takes_file, name});
   }
-  launch.command += command_of(program, written);
+  // A pool's script becomes the server, so that whoever stops the one stops the other.
+  launch.command += (of.pool == Pool::whole ? "" : "exec ") + command_of(program, written);
 }
 
 // ---- two pools ----
 
-constexpr std::int64_t first_port(Pool pool) { return pool == Pool::prefill ? 8100 : 8200; }
+/// Ports of servers are so far apart that none takes another's further ones: channels of caches from 50 on, one for
+/// each rank (`before` and `router` of the data files), and those that SGLang's data-parallel attention takes near 240.
+constexpr std::int64_t kPortStep = 500;
+constexpr std::int64_t first_port(Pool pool) { return pool == Pool::prefill ? 10000 : 20000; }
 
 /// The server of a pool as a script of its own: a server does not end, so that no other command can follow.
 void add_pool(const Framework& framework, const Case& of, const Answer& answer, Launch& launch) {
@@ -251,32 +255,33 @@ std::string start_pools(const std::vector<Case>& cases, std::int64_t gpus_per_no
   std::int64_t next = 0;  // GPU
   for (const Case& of : cases) next += of.programs() * of.gpus();
   const bool together = next <= gpus_per_node;
-  std::string text, servers;
+  std::string text = together ? "trap 'kill $servers' INT TERM\n" : "", servers;
   next = 0;
   for (const Case& of : cases) {
     const std::string name = pool_name(of.pool);
     std::string addresses, variable = of.pool == Pool::prefill ? "PREFILL" : "DECODE";
     for (std::int64_t i = 0; i < of.programs() && together; ++i, next += of.gpus()) {
-      const std::int64_t port = first_port(of.pool) + i;
+      const std::int64_t port = first_port(of.pool) + kPortStep * i;
       std::string devices;
       for (std::int64_t gpu = next; gpu < next + of.gpus(); ++gpu)
         devices += fmt::format("{}{}", gpu == next ? "" : ",", gpu);
-      text += fmt::format("CUDA_VISIBLE_DEVICES={} PORT={} sh {}.sh &\n", devices, port, name);
+      text += fmt::format("CUDA_VISIBLE_DEVICES={} PORT={} sh {}.sh &\nservers=\"$servers $!\"\n", devices,
+                          port, name);
       addresses += fmt::format("{}localhost:{}", i == 0 ? "" : " ", port);
     }
     if (together) {
       servers += fmt::format("{}='{}' ", variable, addresses);
     } else {
       text += fmt::format(
-          "# on the machines of this pool, {} times, each on {} GPUs of its own (CUDA_VISIBLE_DEVICES) and "
-          "of servers "
-          "on\n# one machine with a PORT of its own: sh {}.sh\n",
-          of.programs(), of.gpus(), name);
+          "# start {} server{} of this pool with: sh {}.sh, each on {} GPUs of its own "
+          "(CUDA_VISIBLE_DEVICES);\n"
+          "# servers on one machine need a PORT each, {} apart\n",
+          of.programs(), of.programs() == 1 ? "" : "s", name, of.gpus(), kPortStep);
       servers +=
           fmt::format("{0}=${{{0}:?their addresses, HOST:PORT of each, with spaces between}} ", variable);
     }
   }
-  return text + servers + "sh router.sh" + (together ? " &\nwait\n" : "\n");
+  return text + servers + "sh router.sh" + (together ? " &\nservers=\"$servers $!\"\nwait\n" : "\n");
 }
 
 // ---- Dynamo ----

@@ -11,7 +11,7 @@ namespace {
 /// A format by the bytes of a number.
 std::string format_of_bytes(double bytes) {
   if (bytes == 4) return "fp32";
-  if (bytes == 2) return "bf16";
+  if (bytes == 2) return "16 bits";
   return fmt::format("{:g} bytes", bytes);
 }
 
@@ -32,7 +32,8 @@ std::string stack_policies(const Study& study) {
   const PrecisionPolicy policy = first.policy();
   const auto as_first = [&](const System& system, const WorkloadSpec& workload) {
     const PrecisionPolicy other = Setting{first.model, system, workload}.policy();
-    return other.kv_cache == policy.kv_cache && other.products == policy.products;
+    return other.kv_cache == policy.kv_cache && other.products == policy.products &&
+           other.expert_products == policy.expert_products;
   };
   for (const System& system : study.systems)
     if (!as_first(system, study.workloads.front())) return "";

@@ -7,8 +7,8 @@
 
 namespace shardscape::sweep {
 
-/// Of training, what gradients of weights are kept and sent in; of a server that multiplies in 8 bits or fewer, what its
-/// key-value cache is in; and the keys that change it. Empty where there is nothing to say or settings differ.
+/// Of training, what gradients of weights are kept and sent in; of a server that multiplies in 8 bits or fewer, what
+/// its key-value cache is in; and the keys that change it. Empty where there is nothing to say or settings differ.
 std::string stack_policies(const Study& study);
 
 }  // namespace shardscape::sweep

@@ -39,9 +39,9 @@ struct Starter {
   std::map<std::string, std::string, std::less<>> given = {};  ///< values of kStarterKeys, as YAML
 };
 
-/// The text. Every axis has the values that are worth trying: tensor groups inside a node, numbers of stages that divide
-/// the layers, ranks that divide the experts, sequences cut as far as 2,048 tokens a rank; replicas fill what is left. Each such study has some hundreds or thousands
-/// of points.
+/// The text. Every axis has the values that are worth trying: tensor groups inside a node, numbers of stages that
+/// divide the layers, ranks that divide the experts, sequences cut as far as 2,048 tokens a rank; replicas fill what is
+/// left. Each such study has some hundreds or thousands of points.
 std::string starter_text(const Starter& starter);
 
 }  // namespace shardscape::sweep

@@ -51,9 +51,9 @@ std::span<const Column> public_plan_columns();
 /// Whether a column of an open loop has what another program predicts: NAME_ttft_mean_s, NAME_itl_p99_s, ...
 bool is_prediction_of_another(std::string_view name);
 
-/// The kind under which the header has the fewest faults (needed columns that are missing, and unknown ones), among equals
-/// that with the largest share of its needed and expected columns. Nothing where every kind lacks more than half of
-/// both these columns and the needed ones.
+/// The kind under which the header has the fewest faults (needed columns that are missing, and unknown ones), among
+/// equals that with the largest share of its needed and expected columns. Nothing where every kind lacks more than half
+/// of both these columns and the needed ones.
 std::optional<TableKind> recognise(std::span<const std::string> header);
 
 /// Needed columns that are missing, and columns that the kind does not have, each with what was probably meant.

@@ -1,5 +1,5 @@
-// Devices by the figures of their data sheets: peak FLOP/s, memory, its bandwidth, links. Shares of a device's peaks that
-// its file may leave out and that then count as 1: no kernel reaches a peak, so readers of the results are told.
+// Devices by the figures of their data sheets: peak FLOP/s, memory, its bandwidth, links. Shares of a device's peaks
+// that its file may leave out and that then count as 1: no kernel reaches a peak, so readers of the results are told.
 #pragma once
 
 #include <optional>
@@ -14,8 +14,8 @@
 
 namespace shardscape::yaml {
 
-/// The map `changed` with those keys of `base` added that it lacks, at any depth of maps. Of a pair of keys that say the
-/// same in two ways (of each stack, or of all) either replaces both of the base.
+/// The map `changed` with those keys of `base` added that it lacks, at any depth of maps. Of a pair of keys that say
+/// the same in two ways (of each stack, or of all) either replaces both of the base.
 Node laid_over(const Node& changed, const Node& base);
 
 /// Whether a device's map has keys of a data sheet: `peak`, `memory` or `bandwidth`.

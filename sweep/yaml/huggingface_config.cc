@@ -249,7 +249,11 @@ void HuggingFaceConfig::finish() {
 
 void HuggingFaceConfig::report(const Problems& problems) {
   for (const Problem& found : problems.list()) {
-    const auto it = std::ranges::find(keys_, found.field, &std::pair<std::string, std::string>::first);
+    // Of several keys that a field may come from, the one that is there.
+    const auto of_field = [&](const auto& key) { return key.first == found.field; };
+    auto it = std::ranges::find_if(
+        keys_, [&](const auto& key) { return of_field(key) && json_.contains(key.second); });
+    if (it == keys_.end()) it = std::ranges::find_if(keys_, of_field);
     problem(it == keys_.end() ? found.field : it->second, found.message);
   }
 }

@@ -104,10 +104,13 @@ void read_positions(Config& config, const Positions& positions, ModelSpec& m) {
   double base = 0;
   for (const char* const key : {"rotary_emb_base", "rope_theta", "rope_parameters/rope_theta"})
     config.read("rotary_base", key, base);
-  double low = 0;  // of the kind "llama3" alone
-  config.read("", "rope_scaling/low_freq_factor", low);
-  if (low > 0) config.read("rotary_scaling", "rope_scaling/factor", m.rotary_scaling);
-  m.rotary_base = std::isfinite(base) && std::abs(base) < 1e18 ? std::llround(base) : 0;
+  double low = 0;                                                      // of the kind "llama3" alone
+  for (const std::string map : {"rope_scaling", "rope_parameters"}) {  // the latter in transformers 5
+    config.read("", (map + "/low_freq_factor").c_str(), low);
+    if (low > 0) config.read("rotary_scaling", (map + "/factor").c_str(), m.rotary_scaling);
+    low = 0;
+  }
+  m.rotary_base = base >= 1 && base < 1e18 ? std::llround(base) : 0;
 }
 
 void read_dropouts(Config& config, const Dropouts& d, ModelSpec& m) {

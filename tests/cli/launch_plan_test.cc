@@ -236,26 +236,29 @@ space: {tensor_parallel: [2, 4], data_parallel: fill, prefill_gpus: [4], prefill
   };
   for (const Case& one :
        {Case{"vllm",  // one program runs both replicas that read
-             {"0,1,2,3 8100 ", "4,5,6,7 8200 "},
-             {"--data-parallel-size 2", "--port 8200",
-              "toy_proxy_server.py --port 8000 --prefiller-hosts localhost --prefiller-ports 8100 "
-              "--decoder-hosts localhost --decoder-ports 8200"}},
+             {"0,1,2,3 10000 ", "4,5,6,7 20000 "},
+             {"--data-parallel-size 2", "--port 20000",
+              "toy_proxy_server.py --port 8000 --prefiller-hosts localhost --prefiller-ports 10000 "
+              "--decoder-hosts localhost --decoder-ports 20000"}},
         Case{"sglang",
-             {"0,1 8100 ", "2,3 8101 ", "4,5,6,7 8200 "},
-             {"--disaggregation-mode prefill --disaggregation-bootstrap-port 9101 --host 0.0.0.0 --port 8101",
-              "--disaggregation-mode decode --host 0.0.0.0 --port 8200",
-              "--port 8000 --prefill http://localhost:8100 9100 --prefill http://localhost:8101 9101 "
-              "--decode http://localhost:8200"}},
+             {"0,1 10000 ", "2,3 10500 ", "4,5,6,7 20000 "},
+             {"--disaggregation-mode prefill --disaggregation-bootstrap-port 10550 --host 0.0.0.0 --port "
+              "10500",
+              "--disaggregation-mode decode --host 0.0.0.0 --port 20000",
+              "--port 8000 --prefill http://localhost:10000 10050 --prefill http://localhost:10500 10550 "
+              "--decode http://localhost:20000"}},
         Case{"trtllm",
-             {"0,1 8100 ", "2,3 8101 ", "4,5,6,7 8200 "},
-             {"--port 8101", "--port 8200", "disaggregated -c router.yaml"}}}) {
+             {"0,1 10000 ", "2,3 10500 ", "4,5,6,7 20000 "},
+             {"--port 10500", "--port 20000", "disaggregated -c router.yaml"}}}) {
     SCOPED_TRACE(one.framework);
     fs::remove_all(work() / "job");
     const Finished made = launch({"pools.yaml", "--point", "tp=4,pp=1,dp=1,prefill_tp=2,prefill_dp=2",
                                   "--for", one.framework, "-o", "job"});
     ASSERT_EQ(made.code, 0) << made.err;
     const Finished ran =
-        start_words({"sh", "-c", "cd job && PATH=\"$PWD/../bin:$PATH\" timeout 60 sh launch.sh"}).wait();
+        start_words(
+            {"sh", "-c", "cd job && PATH=\"$PWD/../bin:$PATH\" VLLM_SOURCE=. timeout 60 sh launch.sh"})
+            .wait();
     EXPECT_EQ(ran.code, 0) << ran.err;
     const std::string started = read_file(work() / "job/started.txt");
     EXPECT_EQ(std::ranges::count(started, '\n'), std::ssize(one.gpus) + 1) << started;

@@ -315,8 +315,8 @@ TEST(LivePools, TheFirstTokenComesWithAnIterationOfTheDecoder) {
   EXPECT_NEAR(m.transfer, 0.02, 1e-12);
 }
 
-/// Five prompts come at once to a server that reads two prompts in an iteration of 10 ms whatever its budget holds: they
-/// are read after 10, 10, 20, 20 and 30 ms. Without the limit all five are in one iteration.
+/// Five prompts come at once to a server that reads two prompts in an iteration of 10 ms whatever its budget holds:
+/// they are read after 10, 10, 20, 20 and 30 ms. Without the limit all five are in one iteration.
 TEST(LivePools, ABurstIsReadSoManyPromptsAtATime) {
   LivePoolsCase c(0);
   const auto trace = std::make_shared<Trace>();
@@ -350,8 +350,8 @@ TEST(LivePools, ABurstIsReadSoManyPromptsAtATime) {
   }
 }
 
-/// One server reads, two prompts at most in an iteration of 10 ms; `comes` are the moments at which prompts come, and the
-/// result those of their first tokens, in their order.
+/// One server reads, two prompts at most in an iteration of 10 ms; `comes` are the moments at which prompts come, and
+/// the result those of their first tokens, in their order.
 std::vector<double> first_tokens(ServingPolicy policy, std::int64_t ahead, double device, double host,
                                  const std::vector<double>& comes) {
   LivePoolsCase c(0);

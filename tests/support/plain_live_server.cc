@@ -25,8 +25,9 @@ void PlainLiveServer::take(const DrawnRequest& request, double now) {
 
 bool PlainLiveServer::takes_fixed() const {
   const auto early = [&](const Arrived& one) { return one.came + rules_.schedule_ahead <= begun_; };
-  return !host_bound && (!waiting_.empty() || std::ranges::any_of(running_, &LiveItem::reads) ||
-                         std::ranges::any_of(arrived_, early));
+  return !host_bound && !stood &&
+         (!waiting_.empty() || std::ranges::any_of(running_, &LiveItem::reads) ||
+          std::ranges::any_of(arrived_, early));
 }
 
 /// While anything decodes the server looks every so many decode iterations at what has come, and sees what does not
@@ -80,7 +81,8 @@ void PlainLiveServer::start() {
     work.cached += item.held(0) + 1;
   }
   progressing_ = static_cast<double>(reading) + work.decoding;
-  if (progressing_ == 0) return;  // all wait for blocks
+  stood = progressing_ == 0;
+  if (stood) return;  // all wait for blocks
   ++begun_;
   const IterationTime time = timer_(work);
   double seconds = std::max(total(time), loading_);

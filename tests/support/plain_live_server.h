@@ -89,6 +89,7 @@ class PlainLiveServer {
   double end = kNever, wake = kNever;
   double launch = 0;        ///< seconds in which the host launches the latest iteration that reads
   bool host_bound = false;  ///< and these are all it takes
+  bool stood = false;       ///< at the latest start all waited for blocks
   double to_send = 0;       ///< seconds that the running iteration sends from `end` on, were it alone
 
   /// A request comes.

@@ -319,7 +319,8 @@ class PlainPooledLoad {
         late_[r].back().request.tokens.clear();
       }
       const bool goes_on = readers_[r].wake <= now_;
-      if (rules_.schedule_ahead == 0 || !readers_[r].host_bound || !goes_on) look(r);
+      const bool launches = rules_.policy == ServingPolicy::sglang && rules_.schedule_ahead > 0;
+      if (!launches || !readers_[r].host_bound || !goes_on) look(r);
     }
     for (std::size_t r = 0; r < readers_.size(); ++r)
       if (look_at_[r] <= now_) look(r);

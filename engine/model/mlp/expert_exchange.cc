@@ -94,8 +94,8 @@ Way way_of(const OperatorBuilder& b) {
   return stack.dispatch == ServedDispatch::all_to_all ? Way::sent : Way::by_kernels;
 }
 
-/// Bytes of a value on its way to experts. Before it sends, TensorRT-LLM quantises to 4 bits, with a scale of 8 for each
-/// 16 values (NVFP4).
+/// Bytes of a value on its way to experts. Before it sends, TensorRT-LLM quantises to 4 bits, with a scale of 8 for
+/// each 16 values (NVFP4).
 double sent_value_bytes(const OperatorBuilder& b) {
   const bool narrow = b.stack().serving.dispatch == ServedDispatch::trtllm && multiplies_4_bits(b);
   return narrow ? operand_bytes(Precision::fp4) : wire_bytes(b);

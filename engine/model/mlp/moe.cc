@@ -62,6 +62,9 @@ Operator expert_product(const OperatorBuilder& b, std::string_view name, const E
                            static_cast<std::int64_t>(k), static_cast<std::int64_t>(groups)},
                           b.policy().expert_products, input);
   if (b.policy().experts == Precision::fp4 && op.operands != Precision::fp4) op.stored = Precision::fp4;
+  op.grouped = b.model().moe->routes() && b.mode() != Mode::training;
+  op.loads = share.loads;
+  if (!op.grouped) return op;
   const StackProfile::Serving& serving = b.stack().serving;
   if (op.stored && op.operands == Precision::bf16) op.rate_share = serving.converted_share;
   // DeepEP's kernels send tokens as DeepGEMM wants them, whose rate is that of other products.
@@ -69,8 +72,6 @@ Operator expert_product(const OperatorBuilder& b, std::string_view name, const E
     const bool blackwell = b.mode() == Mode::prefill && b.device().architecture == Architecture::blackwell;
     op.rate_share = serving.fp8_expert_share * (blackwell ? serving.fp8_blackwell_share : 1);
   }
-  op.grouped = b.model().moe->routes() && b.mode() != Mode::training;
-  op.loads = share.loads;
   return op;
 }
 

@@ -72,12 +72,13 @@ void LiveServer::end_run_after(std::int64_t iterations) {
   end_ = begin_ + run_.seconds(iterations);
 }
 
-/// Whether this iteration was fixed already, so that those that have come since wait for a later one. A server that only
-/// reads fixed it as the one before began, if anything was there by then to read and the host was free.
+/// Whether this iteration was fixed already, so that those that have come since wait for a later one. A server that
+/// only reads fixed it as the one before began, if anything was there by then to read and the host was free.
 bool LiveServer::is_fixed() const {
   if (!state_.rules().reads_only) return state_.running() > 0;
-  return !host_bound_ && (state_.has_waiting() || !state_.reading().empty() ||
-                          (!arrived_.empty() && arrived_.front().earliest <= ended_));
+  return !host_bound_ && !stood_ &&
+         (state_.has_waiting() || !state_.reading().empty() ||
+          (!arrived_.empty() && arrived_.front().earliest <= ended_));
 }
 
 /// Requests that the server has looked at by now join the queue; where they have waited for others, as many as an
@@ -124,7 +125,8 @@ void LiveServer::start() {
   batch_.clear(state_.rules());
   const std::int64_t preemptions = state_.preemptions();
   kAdmissionRules[static_cast<std::size_t>(state_.rules().policy)].admit(state_, batch_);
-  if (!batch_.decodes && batch_.reading == 0) {
+  stood_ = !batch_.decodes && batch_.reading == 0;
+  if (stood_) {
     SHARDSCAPE_CHECK(state_.moving() > 0, "a server stands still", state_.running());
     wakes_ = kNever;
     return;

@@ -107,11 +107,14 @@ class LiveServer {
 
   // ---- servers that only read and schedule ahead ----
 
-  /// Whether the host looks at what the iteration that has just ended gave only when it has launched the next one: that
-  /// one's launch is what it did last, and there is something to do. (Where the device is slower the host launches the
-  /// next as it begins, and has nothing left to do at its end: see is_fixed.)
+  /// Whether the host looks at what the iteration that has just ended gave only when it has launched the next one
+  /// (SGLang, event_loop_overlap_disagg_prefill, since its loop launches by itself; vLLM's workers hand results over
+  /// beside the launch): launching is what the host did last, and there is something to launch. (Where the device is
+  /// slower the host launches the next as this one begins, and has nothing left to do at its end: see is_fixed.)
   [[nodiscard]] bool launches_before_it_looks() const {
-    return state_.rules().reads_only && state_.rules().schedule_ahead > 0 && host_bound_ && wakes_ == end_;
+    const LiveRules& rules = state_.rules();
+    return rules.reads_only && rules.policy == ServingPolicy::sglang && rules.schedule_ahead > 0 &&
+           host_bound_ && wakes_ == end_;
   }
   /// Seconds in which the host launches the work under way.
   [[nodiscard]] double launch() const { return works_ ? launch_ : 0; }
@@ -190,6 +193,7 @@ class LiveServer {
   IterationTime time_{};     ///< of a single iteration
   double launch_ = 0;        ///< seconds in which the host launches the latest iteration that reads
   bool host_bound_ = false;  ///< and these are all it takes
+  bool stood_ = false;       ///< at the latest start all waited for blocks
   const SendingShares* on_links_ = nullptr;
   bool met_ = false;  ///< caches are on the links
   double to_send_ =

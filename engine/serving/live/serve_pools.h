@@ -5,22 +5,22 @@
 //   queue     A request goes to one of the servers that read as it comes (router.h) and waits there. These read by
 //             their admission rule until their token budget is filled, or pool_prompts for each rank; where they
 //             schedule ahead, the host launches an iteration as the one before it begins, if anything waits by then.
-//             Where launching is what an iteration lasts for, it launches the next at its end, and looks at what has
-//             been read after that. Blocks for all of a prompt are taken at once.
+//             Where launching is what an iteration lasts for, SGLang's launches the next at its end, and looks at what
+//             has been read after that. Blocks for all of a prompt are taken at once.
 //   transfer  A prompt that is read goes to the decoding server with the fewest requests, and its cache leaves once
 //             that has a place and blocks for it; flows share links max-min fairly. Until it has left, it keeps its
 //             place and its blocks in the first pool. A cache's bytes are in proportion to its prompt.
 //   token     The first token is given when the cache has arrived. The sequence joins with the next iteration.
 //   decode    as live_server.h has it. What is preempted is read again where it decoded.
 //
-//   links     Iterations may send on the links of caches, too. Of an iteration that alone takes c + s seconds, s of them
-//             sending there, the s seconds' bytes are a flow like those of caches, all at the iteration's end. So n
-//             caches that are there all the time make it c + (n + 1) s long, and together get c + n s seconds' bytes
+//   links     Iterations may send on the links of caches, too. Of an iteration that alone takes c + s seconds, s of
+//             them sending there, the s seconds' bytes are a flow like those of caches, all at the iteration's end. So
+//             n caches that are there all the time make it c + (n + 1) s long, and together get c + n s seconds' bytes
 //             through: what it would be if layers computed and sent by turns. Where no cache is there at its beginning
 //             and comes later, what of the s seconds is left then is sent beside it.
 //
-// Of what happens in one instant, up to rounding, caches arrive first, then iterations end (those that decode first),
-// then requests come, then servers take from the queue and begin, then caches leave.
+// Of what happens in one instant, up to rounding, caches arrive first, then hosts look at what they had left, then
+// iterations end (those that decode first), then requests come, then servers begin, then caches leave.
 //
 // Left out: that waiting for the host may hide what sending takes longer.
 #pragma once

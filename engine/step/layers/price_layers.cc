@@ -165,8 +165,9 @@ compute::OperatorCost price_product(const Operator& op, const compute::GemmShape
                                     static_cast<double>(shape.k), op.operands, device,
                                     {.stored = op.stored, .share = op.rate_share});
   }
-  const compute::GemmCost cost = compute::gemm(
-      shape, op.operands, device, {compute::output_bytes(op.operands)}, {.share = op.rate_share});
+  const compute::GemmCost cost =
+      compute::gemm(shape, op.operands, device, {compute::output_bytes(op.operands)},
+                    {.share = op.grouped ? 1 : op.rate_share});
   return {cost.time, cost.bound, {shape.flops(), cost.hbm_bytes}};
 }
 

@@ -20,7 +20,7 @@ void print_capacity(std::ostream& out, const sweep::SweepJob& job,
 std::vector<std::string> capacity_warnings(const sweep::SweepJob& job,
                                            std::span<const sweep::CapacityAnswer> answers);
 
-/// {study, promises, answers: [...]}; `points`: with all that was simulated, for the page.
+/// {study, model, cluster, stack, promises, answers: [...], ...}; `points`: with all that was simulated, for the page.
 Json capacity_json(const sweep::SweepJob& job, std::span<const sweep::CapacityAnswer> answers,
                    const std::vector<std::string>& launches, bool points);
 

@@ -95,9 +95,8 @@ std::string limit_words(const results::Limit& limit) {
 std::string tight_memory(double bytes, double capacity) {
   if (!(bytes > kTightMemory * capacity && bytes <= capacity)) return "";
   return fmt::format(
-      "tight: {} of a GPU's memory is in use, and above {} what an allocator breaks up may be missing; "
-      "measure it, "
-      "or take a plan with more room",
+      "tight: {} of a GPU's memory is in use, and above {} an allocator's fragmentation may make it run out; "
+      "measure it, or take a plan with more room",
       format_percent(bytes / capacity), format_percent(kTightMemory));
 }
 

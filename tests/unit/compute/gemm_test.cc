@@ -30,6 +30,25 @@ TEST(Gemm, HalfTheTensorRateTakesTwiceAsLong) {
   EXPECT_NEAR(ratio, 2, 0.06);
 }
 
+TEST(Gemm, AShareOfTheRateIsThatOfProductsBoundByIt) {
+  // Half of the units' rate: twice the time of a large product, by its own kernels and by a library's; what streams
+  // weights for one row is as it was.
+  DeviceSpec library = test::a100();
+  ASSERT_EQ(library.products.output, 0);
+  library.energy.flop_pj = 0.1;
+  library.energy.byte_pj = 1;
+  library.products.output = 1;
+  library.products.step = Seconds(1e-8);
+  for (const DeviceSpec& device : {test::a100(), library}) {
+    const auto time = [&](const GemmShape& shape, double share) {
+      return gemm(shape, Precision::bf16, device, {}, {.share = share}).time.value();
+    };
+    const GemmShape large{8192, 8192, 8192}, row{1, 16384, 16384};
+    EXPECT_NEAR(time(large, 0.5) / time(large, 1), 2, 0.06);
+    EXPECT_NEAR(time(row, 0.5) / time(row, 1), 1, 0.01);
+  }
+}
+
 TEST(Gemm, BoundsOfTypicalShapes) {
   EXPECT_EQ(bf16({1, 16384, 16384}).bound, Bound::hbm);  // decode: every weight read for one row
   EXPECT_EQ(bf16({8192, 8192, 8192}).bound, Bound::compute);

@@ -389,6 +389,31 @@ TEST(ServedExperts, ConvertedWeightsTakeLonger) {
   EXPECT_DOUBLE_EQ(first(), narrow);
 }
 
+// A checkpoint with scales of blocks: products in fp8 of every part but the routed experts run at the engine's share,
+// where the matrix units do not scale blocks themselves; those of other formats, of other models and of training do not.
+TEST(ServedExperts, ProductsWithScalesOfBlocksHaveTheirShare) {
+  Setting s = coupled_setting(4, 8);
+  s.model.moe->shared_ffn_hidden = 512;
+  s.system.stack.serving.fp8_block_share = 0.6;
+  s.system.stack.serving.fp8_expert_share = 1;
+  const auto slowed = [&](PolicyName precision, Architecture architecture, bool blocks, model::Mode mode) {
+    s.workload.precision = precision;
+    s.system.device.architecture = architecture;
+    s.model.fp8_block_scales = blocks;
+    std::vector<std::string> names;
+    for (const model::Operator& op :
+         model::block_operators(s, 0, model::serving_layer_key(coupled_plan(1, 4, 4), 1), 800, mode))
+      if (op.rate_share == 0.6) names.emplace_back(op.name);
+    return names;
+  };
+  const std::vector<std::string> all = {"qkv_projection", "output_projection", "shared_in", "shared_out"};
+  EXPECT_EQ(slowed(PolicyName::fp8, Architecture::hopper, true, model::Mode::prefill), all);
+  EXPECT_TRUE(slowed(PolicyName::fp8, Architecture::blackwell, true, model::Mode::prefill).empty());
+  EXPECT_TRUE(slowed(PolicyName::fp8, Architecture::hopper, false, model::Mode::prefill).empty());
+  EXPECT_TRUE(slowed(PolicyName::bf16, Architecture::hopper, true, model::Mode::prefill).empty());
+  EXPECT_TRUE(slowed(PolicyName::fp8, Architecture::hopper, true, model::Mode::training).empty());
+}
+
 // In fp8 products of experts run at the engine's share of other products, also where tokens are sent to their experts;
 // but where DeepEP's kernels send them DeepGEMM has them.
 TEST(ServedExperts, NarrowProductsHaveTheirShare) {

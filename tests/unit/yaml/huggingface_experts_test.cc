@@ -179,6 +179,7 @@ TEST(HuggingFaceExperts, FamiliesWithKeysOfTheirOwn) {
   EXPECT_NEAR(minimax.active_parameters() / 1e9, 10, 0.7);
   EXPECT_EQ(minimax.rotary_fraction, 0.5);
   EXPECT_EQ(minimax.moe->mtp_layers, 3);
+  EXPECT_TRUE(minimax.fp8_block_scales);
   const ModelSpec ernie =
       experts_config(R"({"architectures": ["Ernie4_5_MoeForCausalLM"], "model_type": "ernie4_5_moe",
     "hidden_act": "silu", "hidden_size": 2560, "intermediate_size": 12288, "moe_capacity": [64, 64, 64],
@@ -187,6 +188,7 @@ TEST(HuggingFaceExperts, FamiliesWithKeysOfTheirOwn) {
     "num_attention_heads": 20, "num_hidden_layers": 28, "num_key_value_heads": 4, "head_dim": 128,
     "tie_word_embeddings": true, "use_bias": false, "use_rmsnorm": true, "vocab_size": 103424})");
   EXPECT_NEAR(billions(ernie), 21, 1);
+  EXPECT_FALSE(ernie.fp8_block_scales);
   EXPECT_EQ(ernie.moe->first_dense_layers, 1);
   const ModelSpec ling =
       experts_config(R"({"architectures": ["BailingMoeV2ForCausalLM"], "model_type": "bailing_moe_v2",
