@@ -213,10 +213,14 @@ void add_study_arguments(CLI::App& command, StudyArguments& arguments) {
       ->allow_extra_args(false);
 }
 
+bool is_results(const fs::path& file) {
+  return file.extension() == ".h5" || file.extension() == ".parts" || fs::is_directory(file);
+}
+
 sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, bool quiet) {
   const GivenStudy* given = common.given;
   GivenStudy stored;
-  if (given == nullptr && (arguments.file.extension() == ".h5" || arguments.file.extension() == ".parts")) {
+  if (given == nullptr && is_results(arguments.file)) {
     stored = {arguments.file, open_results(arguments.file).resolved_yaml(), {}};
     given = &stored;
   }
@@ -241,6 +245,9 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, 
         arguments.file.string() +
         ": this program lists the points of its study differently, so that its ids mean other plans; "
         "sweep the study anew, or give it in place of the file");
+  if (given == &stored)  // what the study was read from: the names of its model's checkpoints stand there
+    for (results::SourceText& source : open_results(arguments.file).sources())
+      if (source.name.starts_with("models/")) study->sources.push_back({source.name, source.text, {}});
   column_problems(*study).finish();
   for (std::size_t i = 0; i < study->warned_of && !quiet; ++i)
     std::cerr << styled(std::cerr, "warning: ", "33") << message_line(study->assumptions[i]) << '\n';

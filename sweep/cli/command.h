@@ -171,6 +171,9 @@ std::optional<std::filesystem::path> documents_folder();
 /// The published figures that came with the program (see validate/published.h); nothing where they are missing.
 std::optional<std::filesystem::path> published_folder();
 
+/// Whether a file is one of results rather than a study.
+bool is_results(const std::filesystem::path& file);
+
 /// A study as given on the command line: a file, or the result file of a sweep of it.
 struct StudyArguments {
   std::filesystem::path file;

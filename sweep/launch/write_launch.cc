@@ -273,10 +273,11 @@ std::string start_pools(const std::vector<Case>& cases, std::int64_t gpus_per_no
       servers += fmt::format("{}='{}' ", variable, addresses);
     } else {
       text += fmt::format(
-          "# start {} server{} of this pool with: sh {}.sh, each on {} GPUs of its own "
+          "# start {} server{} of this pool with: sh {}.sh, each on {} GPU{} of its own "
           "(CUDA_VISIBLE_DEVICES);\n"
           "# servers on one machine need a PORT each, {} apart\n",
-          of.programs(), of.programs() == 1 ? "" : "s", name, of.gpus(), kPortStep);
+          of.programs(), of.programs() == 1 ? "" : "s", name, of.gpus(), of.gpus() == 1 ? "" : "s",
+          kPortStep);
       servers +=
           fmt::format("{0}=${{{0}:?their addresses, HOST:PORT of each, with spaces between}} ", variable);
     }

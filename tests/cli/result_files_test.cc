@@ -50,6 +50,11 @@ TEST_F(ResultFilesTest, PointsAreFoundByTheirIds) {
     EXPECT_TRUE(contains(none.err, "--point: 99999999 is no point: the study has ")) << none.err;
     EXPECT_EQ(run({"simulate", file, "--point", "99999999999999999999999"}).code, 2);
   }
+  // Without a point it is the best of the file.
+  EXPECT_EQ(
+      nlohmann::json::parse(run({"simulate", "out.h5", "--json"}).out).at("step_time_s"),
+      nlohmann::json::parse(run({"simulate", "out.h5", "--point", id, "--json"}).out).at("step_time_s"));
+  EXPECT_EQ(run({"launch", "out.h5"}).out, run({"launch", "out.h5", "--point", id}).out);
   // An id tells the setting, too.
   sweep("batches.h5", {"--confirm", "0", "--set", "workload.global_batch=[32, 64]"});
   const auto last =
@@ -63,6 +68,20 @@ TEST_F(ResultFilesTest, PointsAreFoundByTheirIds) {
   EXPECT_EQ(shown.err, "");
   write("text.h5", kSmallStudy);
   for (const char* file : {"text.h5", "missing.h5"}) EXPECT_NE(run({"simulate", file}).code, 0) << file;
+}
+
+TEST_F(ResultFilesTest, TheCheckpointsNameIsInTheFile) {
+  write("served.yaml", R"(model: llama3.1-8b
+cluster: dgx-h100
+gpus: 8
+stack: vllm
+workload: {phase: inference, prompt_tokens: 512, output_tokens: 64, concurrency: 8, precision: bf16}
+space: {tensor_parallel: [2, 8], data_parallel: fill}
+)");
+  ASSERT_EQ(run({"sweep", "served.yaml", "-o", "served.h5", "--progress", "none"}).code, 0);
+  const Finished launched = run({"launch", "served.h5", "--for", "vllm"});
+  EXPECT_EQ(launched.code, 0) << launched.err;
+  EXPECT_TRUE(contains(launched.out, "vllm serve meta-llama/Llama-3.1-8B ")) << launched.out;
 }
 
 TEST_F(ResultFilesTest, MergedShardsAreTheUnshardedSweep) {

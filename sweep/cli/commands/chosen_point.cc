@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "sweep/cli/command.h"
+#include "sweep/cli/reports/top_rows.h"
 #include "sweep/cli/terminal/format.h"
 
 namespace shardscape::cli {
@@ -40,6 +40,21 @@ sweep::ChosenPoint choose_point(const sweep::Study& study, const std::string& te
     problems.push_back(
         fmt::format("{}: {}{}{}", option, problem.field, problem.field.empty() ? "" : ": ", problem.message));
   throw BadInput(std::move(problems));
+}
+
+std::uint64_t best_row(const results::ResultReader& reader, const std::string& name,
+                       const std::string& where) {
+  if (reader.objectives().empty()) throw BadInput(name + ": names no objective; choose points with --point");
+  const std::string by = reader.objectives().front();
+  const TopRows found = find_top_rows(reader, {.where = where, .by = by, .per = {}, .front = {}, .count = 1});
+  if (found.rows.empty())
+    throw BadInput(name + ": no feasible row" + (where.empty() ? "" : " that --where leaves"));
+  return reader.point_ids({found.rows.front(), found.rows.front() + 1}).front();
+}
+
+std::string point_or_best(const StudyArguments& study, const std::string& point) {
+  if (!point.empty() || !is_results(study.file) || !study.overrides.empty()) return point;
+  return std::to_string(best_row(open_results(study.file), study.file.string()));
 }
 
 void note_other_settings(const sweep::Study& study, const sweep::ChosenPoint& point) {

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 
+#include "results_schema/reading/reader.h"
+#include "sweep/cli/command.h"
 #include "sweep/study/choose_point.h"
 
 namespace shardscape::cli {
@@ -18,6 +21,14 @@ sweep::ChosenPoint choose_point(const sweep::Study& study, const std::string& te
 sweep::ChosenPoint point_of_id(const sweep::Study& study, const sweep::DesignSpace& space, std::uint64_t id);
 /// The id that a text is; nothing for other texts.
 std::optional<std::uint64_t> point_id_of(const std::string& text);
+
+/// The id of the best row of a file of results, by its first objective, that `where` leaves. BadInput where there is
+/// none; `name` stands for the file there.
+std::uint64_t best_row(const results::ResultReader& reader, const std::string& name,
+                       const std::string& where = {});
+/// The text that names the point of a command: as it is given, else that of the best row where the study is that of
+/// results (with changes, whose ids they move, nothing: the study's first point).
+std::string point_or_best(const StudyArguments& study, const std::string& point);
 
 /// Says on stderr which of several settings was taken.
 void note_other_settings(const sweep::Study& study, const sweep::ChosenPoint& point);

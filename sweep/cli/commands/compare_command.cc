@@ -47,21 +47,6 @@ struct CompareArguments {
   bool json = false, force = false;
 };
 
-bool is_results(const std::filesystem::path& file) {
-  return file.extension() == ".h5" || file.extension() == ".parts" || std::filesystem::is_directory(file);
-}
-
-/// The id of the best row that --where leaves.
-std::uint64_t best_row(const results::ResultReader& reader, const std::string& name,
-                       const std::string& where) {
-  if (reader.objectives().empty()) throw BadInput(name + ": names no objective; choose points with --point");
-  const std::string by = reader.objectives().front();
-  const TopRows found = find_top_rows(reader, {.where = where, .by = by, .per = {}, .front = {}, .count = 1});
-  if (found.rows.empty())
-    throw BadInput(name + ": no feasible row" + (where.empty() ? "" : " that --where leaves"));
-  return reader.point_ids({found.rows.front(), found.rows.front() + 1}).front();
-}
-
 ComparedPlan of_results(const std::filesystem::path& file, const std::string& point,
                         const std::string& where) {
   const results::ResultReader reader = open_results(file);

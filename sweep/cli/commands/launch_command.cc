@@ -99,7 +99,7 @@ int run_launch(const LaunchArguments& arguments, const CommonOptions& common) {
   }
   if (arguments.study.file.empty()) throw BadInput("STUDY: missing; the study whose plan is to be launched");
   const sweep::Study study = load(arguments.study, common);
-  const sweep::ChosenPoint point = choose_point(study, arguments.point);
+  const sweep::ChosenPoint point = choose_point(study, point_or_best(arguments.study, arguments.point));
   const launch::Framework& framework = framework_of(arguments, point.setting);
   Simulator simulator(point.setting);
   const Prediction verdict = simulator.judge(point.plan);

@@ -200,7 +200,7 @@ int run_compare(const SimulateArguments& arguments, const Setting& setting, cons
 
 int run_simulate(const SimulateArguments& arguments, const CommonOptions& common) {
   const sweep::Study study = load(arguments.study, common);
-  const sweep::ChosenPoint point = choose_point(study, arguments.point);
+  const sweep::ChosenPoint point = choose_point(study, point_or_best(arguments.study, arguments.point));
   const Setting& setting = point.setting;
   std::optional<sweep::FaultDraw> draw;
   if (arguments.draw) draw = draw_sample(study, setting, *arguments.draw);

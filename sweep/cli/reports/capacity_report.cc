@@ -135,8 +135,9 @@ class CapacityWriter {
     const bool floors = count(CapacityFate::rate_floor) + count(CapacityFate::latency_floor) > 0;
     std::string text =
         floors ? "exact, with floors that are proved but for attention, which is tested: " : "exact: ";
-    text += answer.best ? "no plan on fewer GPUs does"
-                        : fmt::format("no plan on up to {} GPUs does", format_count(answer.most_gpus));
+    text += answer.best
+                ? "no plan of this study on fewer GPUs does"
+                : fmt::format("no plan of this study on up to {} GPUs does", format_count(answer.most_gpus));
     const std::int64_t first = job_.study().gpu_counts.front();
     if (floors && answer.best && answer.least_simulated > first)
       text += fmt::format(" (on fewer than {} floors rule out every plan, so that none was simulated)",
