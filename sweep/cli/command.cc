@@ -1,7 +1,6 @@
 // Functions that commands share: presets and studies are found and loaded, problems and failures are reported,
 // points and settings are described, and commands are quoted for the shell.
 #include "sweep/cli/command.h"
-#include "sweep/cli/reports/near_misses.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -239,12 +238,6 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, 
                                 : sweep::parse_study(given->text, given->file.string(),
                                                      given->file.parent_path(), catalog, options);
   if (!study) throw BadInput(study.error());
-  if (given == &stored && arguments.overrides.empty() &&
-      !with_points(open_results(arguments.file), std::optional<sweep::Study>(*study)))
-    throw BadInput(
-        arguments.file.string() +
-        ": this program lists the points of its study differently, so that its ids mean other plans; "
-        "sweep the study anew, or give it in place of the file");
   if (given == &stored)  // what the study was read from: the names of its model's checkpoints stand there
     for (results::SourceText& source : open_results(arguments.file).sources())
       if (source.name.starts_with("models/")) study->sources.push_back({source.name, source.text, {}});

@@ -266,7 +266,7 @@ space: {tensor_parallel: [2, 4], data_parallel: fill, prefill_gpus: [4], prefill
     for (const std::string& part : one.parts) EXPECT_TRUE(contains(started, part)) << part << '\n' << started;
   }
   EXPECT_TRUE(contains(read_file(work() / "job/router.yaml"),
-                       "context_servers: {num_instances: 2, urls: [localhost:8100, localhost:8101]}"));
+                       "context_servers: {num_instances: 2, urls: [localhost:10000, localhost:10500]}"));
   // Of several machines it is said what each starts, and the router asks for the servers.
   const Finished apart = launch({"pools.yaml", "--point", "tp=4,pp=1,dp=1,prefill_tp=2,prefill_dp=2",
                                  "--gpus-per-node", "4", "-o", "apart"});

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "sweep/cli/reports/near_misses.h"
 #include "sweep/cli/reports/top_rows.h"
 #include "sweep/cli/terminal/format.h"
 
@@ -53,8 +54,14 @@ std::uint64_t best_row(const results::ResultReader& reader, const std::string& n
 }
 
 std::string point_or_best(const StudyArguments& study, const std::string& point) {
-  if (!point.empty() || !is_results(study.file) || !study.overrides.empty()) return point;
-  return std::to_string(best_row(open_results(study.file), study.file.string()));
+  if (!is_results(study.file) || !study.overrides.empty() || (!point.empty() && !point_id_of(point)))
+    return point;
+  const results::ResultReader reader = open_results(study.file);
+  if (!stored_study(reader))
+    throw BadInput(study.file.string() +
+                   ": another version of the program wrote it, and this one lists the points of its study "
+                   "differently, so that ids mean other plans; give the study in place of the file");
+  return point.empty() ? std::to_string(best_row(reader, study.file.string())) : point;
 }
 
 void note_other_settings(const sweep::Study& study, const sweep::ChosenPoint& point) {

@@ -27,7 +27,8 @@ std::optional<std::uint64_t> point_id_of(const std::string& text);
 std::uint64_t best_row(const results::ResultReader& reader, const std::string& name,
                        const std::string& where = {});
 /// The text that names the point of a command: as it is given, else that of the best row where the study is that of
-/// results (with changes, whose ids they move, nothing: the study's first point).
+/// results (with changes, whose ids they move, nothing: the study's first point). BadInput where it is an id of results
+/// whose points this program lists differently.
 std::string point_or_best(const StudyArguments& study, const std::string& point);
 
 /// Says on stderr which of several settings was taken.

@@ -34,11 +34,10 @@ TEST(Gemm, AShareOfTheRateIsThatOfProductsBoundByIt) {
   // Half of the units' rate: twice the time of a large product, by its own kernels and by a library's; what streams
   // weights for one row is as it was.
   DeviceSpec library = test::a100();
-  ASSERT_EQ(library.products.output, 0);
-  library.energy.flop_pj = 0.1;
-  library.energy.byte_pj = 1;
-  library.products.output = 1;
-  library.products.step = Seconds(1e-8);
+  library.power = Watts(400);
+  library.energy = {60, 1e-6, 0.5, 0.25, 1e-6, 500};  // so little for FLOPs and bytes that no limit is met
+  library.products = {Seconds(3e-6), Seconds(200e-9), Seconds(3e-6), 1.5, 64, false};
+  ASSERT_TRUE(library.steps_by_energy());
   for (const DeviceSpec& device : {test::a100(), library}) {
     const auto time = [&](const GemmShape& shape, double share) {
       return gemm(shape, Precision::bf16, device, {}, {.share = share}).time.value();

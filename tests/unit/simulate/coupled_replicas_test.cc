@@ -393,6 +393,7 @@ TEST(ServedExperts, ConvertedWeightsTakeLonger) {
 // where the matrix units do not scale blocks themselves; those of other formats, of other models and of training do not.
 TEST(ServedExperts, ProductsWithScalesOfBlocksHaveTheirShare) {
   Setting s = coupled_setting(4, 8);
+  s.model.moe->shared_experts = 1;
   s.model.moe->shared_ffn_hidden = 512;
   s.system.stack.serving.fp8_block_share = 0.6;
   s.system.stack.serving.fp8_expert_share = 1;
@@ -406,7 +407,8 @@ TEST(ServedExperts, ProductsWithScalesOfBlocksHaveTheirShare) {
       if (op.rate_share == 0.6) names.emplace_back(op.name);
     return names;
   };
-  const std::vector<std::string> all = {"qkv_projection", "output_projection", "shared_in", "shared_out"};
+  const std::vector<std::string> all = {"latent_down",       "query_up",  "key_value_up",
+                                        "output_projection", "shared_in", "shared_out"};
   EXPECT_EQ(slowed(PolicyName::fp8, Architecture::hopper, true, model::Mode::prefill), all);
   EXPECT_TRUE(slowed(PolicyName::fp8, Architecture::blackwell, true, model::Mode::prefill).empty());
   EXPECT_TRUE(slowed(PolicyName::fp8, Architecture::hopper, false, model::Mode::prefill).empty());
