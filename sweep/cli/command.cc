@@ -204,22 +204,21 @@ std::optional<fs::path> published_folder() {
 
 void add_study_arguments(CLI::App& command, StudyArguments& arguments) {
   command
-      .add_option("STUDY", arguments.file,
-                  "The study (YAML); simulate and launch: or the results of a sweep of it")
+      .add_option(
+          "STUDY", arguments.file,
+          arguments.results_too ? "The study (YAML), or the results of a sweep of it" : "The study (YAML)")
       ->required();
   command.add_option("--set", arguments.overrides, "Change a setting of the study; repeatable")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
 }
 
-bool is_results(const fs::path& file) {
-  return file.extension() == ".h5" || file.extension() == ".parts" || fs::is_directory(file);
-}
+bool is_results(const fs::path& file) { return file.extension() == ".h5" || file.extension() == ".parts"; }
 
 sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, bool quiet) {
   const GivenStudy* given = common.given;
   GivenStudy stored;
-  if (given == nullptr && is_results(arguments.file)) {
+  if (given == nullptr && arguments.results_too && is_results(arguments.file)) {
     stored = {arguments.file, open_results(arguments.file).resolved_yaml(), {}};
     given = &stored;
   }

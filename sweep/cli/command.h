@@ -171,14 +171,15 @@ std::optional<std::filesystem::path> documents_folder();
 /// The published figures that came with the program (see validate/published.h); nothing where they are missing.
 std::optional<std::filesystem::path> published_folder();
 
-/// Whether a file is one of results rather than a study.
+/// Whether the name of a file is one of results rather than of a study.
 bool is_results(const std::filesystem::path& file);
 
-/// A study as given on the command line: a file, or the result file of a sweep of it.
+/// A study as given on the command line: a file, or, where `results_too`, the result file of a sweep of it.
 struct StudyArguments {
   std::filesystem::path file;
   std::vector<std::string> overrides;              ///< texts KEY=VALUE
   bool all_counts = false, rates_instead = false;  ///< as in sweep::StudyOptions
+  bool results_too = false;
 };
 /// Adds the arguments STUDY and --set to a command.
 void add_study_arguments(CLI::App& command, StudyArguments& arguments);

@@ -116,7 +116,7 @@ TEST_F(RemarksTest, WhatAStackDecidesAboutFormatsIsSaid) {
   EXPECT_FALSE(contains(shown.err, "gradients")) << shown.err;  // no warning: nothing is wrong
   EXPECT_TRUE(contains(simulated({}).at("assumptions").dump(), gradients));
   EXPECT_TRUE(contains(simulated({"--set", "stack.state.gradient_bytes=2"}).at("assumptions").dump(),
-                       "kept in bf16 and sent in fp32"));
+                       "kept in 16 bits and sent in fp32"));
   ASSERT_EQ(run({"sweep", "study.yaml", "-o", "out.h5", "--progress", "none"}).code, 0);
   EXPECT_TRUE(contains(run({"top", "out.h5"}).out, "assumed: " + gradients));
   ASSERT_EQ(run({"report", "out.h5", "-o", "page.html"}).code, 0);

@@ -47,6 +47,10 @@ struct CompareArguments {
   bool json = false, force = false;
 };
 
+bool holds_results(const std::filesystem::path& file) {
+  return is_results(file) || std::filesystem::is_directory(file);
+}
+
 ComparedPlan of_results(const std::filesystem::path& file, const std::string& point,
                         const std::string& where) {
   const results::ResultReader reader = open_results(file);
@@ -110,7 +114,7 @@ int run_compare_plans(const CompareArguments& arguments, const CommonOptions& co
     throw BadInput(
         "--point: give it twice, for A and for B; or name a second study or result file, or two machines "
         "with --cluster");
-  const bool any_results = std::ranges::any_of(arguments.files, is_results);
+  const bool any_results = std::ranges::any_of(arguments.files, holds_results);
   if (any_results && clusters > 0)
     throw BadInput("--cluster: changes studies; a result file is of the machine that was swept");
   if (any_results && !arguments.overrides.empty())
@@ -122,7 +126,8 @@ int run_compare_plans(const CompareArguments& arguments, const CommonOptions& co
   const auto plan = [&](std::size_t i) {
     const std::filesystem::path& file = arguments.files[std::min(i, files - 1)];
     const std::string* const point = points == 0 ? nullptr : &arguments.points[std::min(i, points - 1)];
-    if (is_results(file)) return of_results(file, point != nullptr ? *point : std::string(), arguments.where);
+    if (holds_results(file))
+      return of_results(file, point != nullptr ? *point : std::string(), arguments.where);
     return of_study(file, arguments, point, clusters == 0 ? nullptr : &arguments.clusters[i], common);
   };
   ComparedPlan a = plan(0), b = plan(1);

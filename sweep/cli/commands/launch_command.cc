@@ -133,6 +133,7 @@ void add_launch_command(const Program& program) {
   const auto [command, arguments] = program.add(
       "launch", "What starts a plan in a framework: its command line or file, and what these do not say",
       kLaunchFooter, run_launch);
+  arguments->study.results_too = true;
   add_study_arguments(*command, arguments->study);
   command->get_option("STUDY")->required(false);
   add_value(*command, "--point", arguments->point, "KEY=VALUE,...", "The plan, as in simulate");

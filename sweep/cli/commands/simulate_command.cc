@@ -283,6 +283,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
 void add_simulate_command(const Program& program) {
   const auto [command, arguments] =
       program.add("simulate", "Predict one point of a study in full", simulate_footer(), run_simulate);
+  arguments->study.results_too = true;
   add_study_arguments(*command, arguments->study);
   add_value(*command, "--point", arguments->point, "KEY=VALUE,...",
             "The plan: tp=8,cp=1,pp=4,... (see below)");
