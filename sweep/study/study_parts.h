@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "engine/spec/model.h"
+#include "engine/spec/request_load.h"
 #include "engine/spec/scenario.h"
+#include "engine/spec/speculation.h"
 #include "engine/spec/workload.h"
 #include "sweep/faults/reliability.h"
 #include "sweep/space/space_spec.h"
@@ -35,6 +37,27 @@ struct ParsedWorkload {
 /// Reads the workload. Paths in it are relative to `folder`. `model`: whose positions end sessions; null: none do.
 ParsedWorkload parse_workload(const yaml::Node& node, yaml::Diagnostics& diagnostics,
                               const std::filesystem::path& folder = {}, const ModelSpec* model = nullptr);
+
+/// The sessions, without their first prompt. `length_ratio`: the client's, for new tokens that are written as a number.
+/// They end where positions of `model` do, where that is given and learned. Problems go to `state`.
+Sessions parse_sessions(const yaml::Node& node, const std::string& path, double length_ratio,
+                        const ModelSpec* model, yaml::ReadState& state);
+
+/// `speculation:` of a workload.
+struct ParsedSpeculation {
+  Speculation speculation;  ///< without draft_tokens, and without the draft model (load_study.cc)
+  std::vector<std::int64_t> draft_tokens;     ///< an axis; empty where it could not be read
+  yaml::Node resolved;                        ///< the block in full
+  std::vector<std::filesystem::path> tables;  ///< those that were read
+  std::string assumption;                     ///< as in Study::assumptions; empty where there is none
+};
+
+/// `acceptance`: a rate at which each draft is accepted where those before it are, or the share of iterations in which
+/// each position is, or the table of lengths that has them (acceptance_file.h), from `folder` on. Problems go to
+/// `state` and `diagnostics`.
+ParsedSpeculation parse_speculation(const yaml::Node& node, const std::string& path,
+                                    const std::filesystem::path& folder, yaml::ReadState& state,
+                                    yaml::Diagnostics& diagnostics);
 
 /// The facts that values of the axes of `space:` depend on; unknown where earlier problems prevent it.
 struct SpaceContext {

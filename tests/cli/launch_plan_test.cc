@@ -34,6 +34,14 @@ workload: {phase: training, sequence_length: 4096, global_batch: 512, precision:
 space: {tensor_parallel: [1, 4], pipeline_parallel: [1, 4], data_parallel: fill, expert_parallel: [1, 8]}
 )";
 
+constexpr const char* kPools = R"(model: llama3.1-70b
+cluster: dgx-h200
+gpus: 8
+stack: vllm
+workload: {phase: inference, prompt_tokens: 4096, output_tokens: 1024, concurrency: 64, precision: bf16}
+space: {tensor_parallel: [2, 4], data_parallel: fill, prefill_gpus: [4], prefill_tensor_parallel: [2]}
+)";
+
 class LaunchTest : public ProgramTest {
  protected:
   void SetUp() override {
@@ -214,15 +222,31 @@ TEST_F(LaunchTest, FilesAreWrittenOnceAndRunAsTheyArePrinted) {
   EXPECT_EQ(with({"-o", "train.yaml"}).code, 1);
 }
 
+// Whoever stops launch.sh stops the servers that it started, which would keep their GPUs.
+TEST_F(LaunchTest, StoppingTheScriptStopsItsServers) {
+  write("pools.yaml", kPools);
+  fs::create_directory(work() / "bin");
+  write("bin/python3",
+        "#!/bin/sh\ntrap 'echo ended >> ended.txt; kill $!; exit' TERM\necho up >> up.txt\nsleep 300 "
+        "&\nwait\n");
+  fs::permissions(work() / "bin/python3", fs::perms::owner_all);
+  const Finished made = launch(
+      {"pools.yaml", "--point", "tp=4,pp=1,dp=1,prefill_tp=2,prefill_dp=2", "--for", "sglang", "-o", "job"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  // Two servers that read, one that decodes, and the router.
+  const Finished ran = start_words({"timeout", "60", "sh", "-c",
+                                    "cd job && PATH=\"$PWD/../bin:$PATH\"\n"
+                                    "sh launch.sh & script=$!\n"
+                                    "until [ \"$(grep -c up up.txt)\" = 4 ]; do sleep 0.05; done\n"
+                                    "kill -TERM $script; wait $script\n"
+                                    "until [ \"$(grep -c ended ended.txt)\" = 4 ]; do sleep 0.05; done\n"})
+                           .wait();
+  EXPECT_EQ(ran.code, 0) << ran.err;
+}
+
 // A server does not end: each pool is a script of its own, and one for the router knows where they are.
 TEST_F(LaunchTest, TwoPoolsStartBesideEachOther) {
-  write("pools.yaml", R"(model: llama3.1-70b
-cluster: dgx-h200
-gpus: 8
-stack: vllm
-workload: {phase: inference, prompt_tokens: 4096, output_tokens: 1024, concurrency: 64, precision: bf16}
-space: {tensor_parallel: [2, 4], data_parallel: fill, prefill_gpus: [4], prefill_tensor_parallel: [2]}
-)");
+  write("pools.yaml", kPools);
   fs::create_directory(work() / "bin");
   for (const char* name : {"vllm", "trtllm-serve", "python3"}) {
     write(std::string("bin/") + name,

@@ -315,45 +315,11 @@ TEST(LivePools, TheFirstTokenComesWithAnIterationOfTheDecoder) {
   EXPECT_NEAR(m.transfer, 0.02, 1e-12);
 }
 
-/// Five prompts come at once to a server that reads two prompts in an iteration of 10 ms whatever its budget holds:
-/// they are read after 10, 10, 20, 20 and 30 ms. Without the limit all five are in one iteration.
-TEST(LivePools, ABurstIsReadSoManyPromptsAtATime) {
-  LivePoolsCase c(0);
-  const auto trace = std::make_shared<Trace>();
-  trace->requests.assign(5, {0, 1000, 2});
-  c.load = LoadSpec();
-  c.load.trace = trace;
-  c.load.prompt = Lengths::fixed(1000);
-  c.load.output = {LengthLaw::trace, 2, 1, 0, 2, 2};
-  c.load.requests = {5, false};
-  for (LivePool* pool : {&c.prefill, &c.decode}) {
-    pool->rules = {ServingPolicy::sglang, true, 1 << 20, 100, 1, 1 << 20};
-    pool->on_links = {};
-  }
-  c.prefill.timer = [](const Iteration&) { return IterationTime{0.01}; };
-  c.decode.timer = [](const Iteration&) { return IterationTime{0.004}; };
-  network::Traffic wires;
-  wires.path_links = {0};
-  wires.connections = {{0, 1, 0, 1, 0}};
-  const std::vector<double> rates = {1e6};
-  const std::vector<std::vector<KvFlow>> flows = {{{0, 1e-6}}};
-  for (const std::int64_t most : {0, 2}) {
-    c.prefill.rules.pool_prompts = most;
-    LoadRecord record;
-    serve_pools(c.offered(), {c.prefill, c.decode, {wires, rates, flows}, 1000}, &record);
-    std::ranges::sort(record.requests, {}, [](const RequestRecord& r) { return r.request.number; });
-    ASSERT_EQ(record.requests.size(), 5U);
-    for (int i = 0; i < 5; ++i) {
-      const double read = most == 0 ? 0.01 : 0.01 * (1 + i / 2);
-      EXPECT_NEAR(record.requests[static_cast<std::size_t>(i)].first_token, read, 1e-9) << most << " " << i;
-    }
-  }
-}
-
-/// One server reads, two prompts at most in an iteration of 10 ms; `comes` are the moments at which prompts come, and
-/// the result those of their first tokens, in their order.
+/// One server reads, at most `most` prompts in an iteration (0: as many as there are), of which the device works for
+/// `device` seconds and the host launches for `host`; `comes` are the moments at which prompts come, and the result those
+/// of their first tokens, in their order.
 std::vector<double> first_tokens(ServingPolicy policy, std::int64_t ahead, double device, double host,
-                                 const std::vector<double>& comes) {
+                                 const std::vector<double>& comes, std::int64_t most = 2) {
   LivePoolsCase c(0);
   const auto trace = std::make_shared<Trace>();
   for (const double moment : comes) trace->requests.push_back({moment, 1000, 2});
@@ -366,7 +332,7 @@ std::vector<double> first_tokens(ServingPolicy policy, std::int64_t ahead, doubl
     pool->rules = {policy, true, 1 << 20, 100, 1, 1 << 20};
     pool->on_links = {};
   }
-  c.prefill.rules.pool_prompts = 2;
+  c.prefill.rules.pool_prompts = most;
   c.prefill.rules.schedule_ahead = ahead;
   c.prefill.rules.eager_floor = host;
   c.prefill.timer = [=](const Iteration&) { return IterationTime{device}; };
@@ -387,6 +353,14 @@ std::vector<double> first_tokens(ServingPolicy policy, std::int64_t ahead, doubl
 void expect_moments(const std::vector<double>& first, const std::vector<double>& moments) {
   ASSERT_EQ(first.size(), moments.size());
   for (std::size_t i = 0; i < first.size(); ++i) EXPECT_NEAR(first[i], moments[i], 1e-9) << i;
+}
+
+/// Five prompts come at once to a server that reads two prompts in an iteration of 10 ms whatever its budget holds:
+/// they are read after 10, 10, 20, 20 and 30 ms. Without the limit all five are in one iteration.
+TEST(LivePools, ABurstIsReadSoManyPromptsAtATime) {
+  const std::vector<double> burst(5, 0);
+  expect_moments(first_tokens(ServingPolicy::sglang, 0, 0.01, 0, burst, 0), {0.01, 0.01, 0.01, 0.01, 0.01});
+  expect_moments(first_tokens(ServingPolicy::sglang, 0, 0.01, 0, burst), {0.01, 0.01, 0.02, 0.02, 0.03});
 }
 
 /// Three prompts at 0 ms: two are read until 10 ms, and the host launches the third's iteration as that begins, so the
