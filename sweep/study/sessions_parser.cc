@@ -14,8 +14,8 @@ namespace {
 
 constexpr auto kMostTokens = static_cast<std::int64_t>(ranges::kTokens.high);
 
-/// Lengths that are written as a number, uniform from `ratio` of it where that is below 1, or as a map (load_parser.h).
-/// Problems go to `state`.
+}  // namespace
+
 std::optional<Lengths> parse_number_or_lengths(const yaml::Node& node, const std::string& path, double ratio,
                                                yaml::ReadState& state) {
   if (node.is_map()) return parse_lengths(node, path, state);
@@ -24,8 +24,6 @@ std::optional<Lengths> parse_number_or_lengths(const yaml::Node& node, const std
   state.bad(path, node.where, tokens.error());
   return {};
 }
-
-}  // namespace
 
 Sessions parse_sessions(const yaml::Node& node, const std::string& path, double length_ratio,
                         const ModelSpec* model, yaml::ReadState& state) {
