@@ -212,6 +212,23 @@ TEST(ModesPresets, AgreeWhereGroupsOfAStageComeApart) {
 // What the host does before a pass hides no traffic, in stages of several chunks either.
 TEST(ModesPresets, AgreeWhereChunksHaveALead) { expect_close(draw, {7102423, 7104478}, 0.01); }
 
+// Sharded activations are gathered right before a product, and again right behind a scatter, so that calls of a row on a
+// sick link follow each other after unequal times.
+TEST(ModesPresets, AgreeWhereCallsOnASickLinkFollowUnevenly) {
+  const yaml::Catalog catalog({test::source_dir()});
+  for (const std::uint64_t seed : {4231, 4712, 2870, 2323}) {
+    const Drawn drawn = draw(seed, catalog);
+    const FaultSet sick = sick_link(seed, drawn.setting.system.fabric);
+    const auto seconds = [&](ExecutionMode mode) {
+      return Simulator(drawn.setting, {.reference = false, .time_infeasible = true, .mode = mode})
+          .run(drawn.plan, sick)
+          .step_time;
+    };
+    EXPECT_NEAR(seconds(ExecutionMode::hierarchical) / seconds(ExecutionMode::flattened), 1, 0.02)
+        << drawn.text;
+  }
+}
+
 // Plans that a sick link slows by much are marked (kSickOpen).
 TEST(ModesPresets, AgreeOrSaySoWithASickLink) {
   const Compared compared = compare(200, 2000, draw, sick_link);

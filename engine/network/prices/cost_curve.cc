@@ -126,18 +126,19 @@ double CostCurve::simulated(std::size_t index, double bytes, PricedNetwork& netw
   return longest;
 }
 
-double CurveParts::Stage::period(double bytes, double step, double gap, int passes) const {
+double CurveParts::Stage::period(double bytes, double step, const Gaps& gaps, int passes) const {
   double longest = 0;
   for (const AffineCost& line : lines)
-    longest = std::max(longest, gap + passes * (line.at(share * bytes) + steps * step));
+    longest = std::max(longest, mean_of(gaps) + passes * (line.at(share * bytes) + steps * step));
   for (const RingTime& ring : rings)
-    longest = std::max(longest, ring.period(share * bytes, step, gap, passes));
+    longest = std::max(longest, ring.period(share * bytes, step, gaps, passes));
   return longest;
 }
 
-std::optional<double> CostCurve::saved_in_row(double bytes, double now, double step, double gap,
+std::optional<double> CostCurve::saved_in_row(double bytes, double now, double step, const Gaps& gaps,
                                               bool one_way) const {
   std::optional<double> least;
+  const double gap = mean_of(gaps);
   const auto add = [&](const std::vector<Stage>& stages) {
     const bool rings = std::ranges::any_of(stages, [](const Stage& stage) { return !stage.rings.empty(); });
     if (stages.empty() || (!rings && !one_way)) return;
@@ -152,8 +153,10 @@ std::optional<double> CostCurve::saved_in_row(double bytes, double now, double s
       if (!one_way && mirrored < i) break;
       const int passes = !one_way && mirrored > i ? 2 : 1;
       const double others = all - passes * stages[i].at(bytes, step);
-      longest = std::max(longest, stages[i].period(bytes, step, gap, passes));
-      spared += std::max(0.0, all - stages[i].period(bytes, step, others, passes));
+      longest = std::max(longest, stages[i].period(bytes, step, gaps, passes));
+      Gaps apart = gaps;
+      for (double& of_call : apart) of_call += others - gap;
+      spared += std::max(0.0, all - stages[i].period(bytes, step, apart, passes));
     }
     // Stages that share links when members are late may take longer than each by itself; that is not saved.
     const double saved = std::min(call, all) - (one_way ? longest : std::max(longest, all - spared));

@@ -86,9 +86,9 @@ struct CurveParts {
     [[nodiscard]] double at(double bytes) const;
     /// at(), where each message of a ring takes `step` seconds beside the latency of its links.
     [[nodiscard]] double at(double bytes, double step) const { return at(bytes) + steps * step; }
-    /// Seconds after which it follows the same stage of an equal call, from which its members are `gap` seconds away
+    /// Seconds after which it follows the same stage of an equal call, from which its members are so many seconds away
     /// (RingTime::period()); each call goes through it so many times.
-    [[nodiscard]] double period(double bytes, double step, double gap, int passes) const;
+    [[nodiscard]] double period(double bytes, double step, const Gaps& gaps, int passes) const;
   };
   struct Contended {
     Pattern pattern;  ///< without bytes and chunks, which are filled in
@@ -128,13 +128,13 @@ class CostCurve {
   /// `tolerance`: relative, for bounds that may stand for a simulation.
   [[nodiscard]] double at(double bytes, PricedNetwork& network, double tolerance);
   /// Seconds by which a call of `now` seconds (at()) follows an equal one sooner, as its rings tell: each message
-  /// takes `step` seconds beside the latency of its links, and a member is busy for `gap` seconds between two
+  /// takes `step` seconds beside the latency of its links, and a member is busy for one of `gaps` between two
   /// calls. Empty where the curve has no rings, unless `one_way`. Of contended rings that of their upper bound.
   /// Where each dimension is gone through once (`one_way`), members that a slow ring makes late find the messages
   /// of the other stages waiting, and only they are late. Else the stages on the way back are those on the way
   /// there, the last one the first: both are one ring that is gone through twice, and it follows when the others
   /// are over, but no sooner than without them.
-  [[nodiscard]] std::optional<double> saved_in_row(double bytes, double now, double step, double gap,
+  [[nodiscard]] std::optional<double> saved_in_row(double bytes, double now, double step, const Gaps& gaps,
                                                    bool one_way) const;
   /// A lower bound of at(), found without a simulation.
   [[nodiscard]] double at_least(double bytes) const;

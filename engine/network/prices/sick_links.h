@@ -83,7 +83,7 @@ class SickLinks {
   /// A call in a row of equal ones.
   struct InRow {
     double step = 0;              ///< seconds that each message takes beside the latency of its links
-    double gap = 0;               ///< seconds for which members are busy between two calls
+    Gaps gaps;                    ///< seconds for which members are busy between two calls
     double healthy = 0, now = 0;  ///< seconds of a call on healthy links, and on these
     friend bool operator==(const InRow&, const InRow&) = default;
   };
@@ -121,7 +121,8 @@ class SickLinks {
   struct SickRowKey {
     std::uint64_t faults = 0;  ///< epoch()
     std::uint32_t way = 0;
-    double bytes = 0, step = 0, gap = 0;
+    double bytes = 0, step = 0;
+    Gaps gaps;
     friend bool operator==(const SickRowKey&, const SickRowKey&) = default;
   };
   /// All that has been computed under one set of faults.
