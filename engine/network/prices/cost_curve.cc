@@ -126,41 +126,85 @@ double CostCurve::simulated(std::size_t index, double bytes, PricedNetwork& netw
   return longest;
 }
 
-double CurveParts::Stage::period(double bytes, double step, const Gaps& gaps, int passes) const {
+double CurveParts::Stage::period(double bytes, double step, double gap, int passes) const {
   double longest = 0;
   for (const AffineCost& line : lines)
-    longest = std::max(longest, mean_of(gaps) + passes * (line.at(share * bytes) + steps * step));
+    longest = std::max(longest, gap + passes * (line.at(share * bytes) + steps * step));
   for (const RingTime& ring : rings)
-    longest = std::max(longest, ring.period(share * bytes, step, gaps, passes));
+    longest = std::max(longest, ring.period(share * bytes, step, gap, passes));
   return longest;
 }
 
-std::optional<double> CostCurve::saved_in_row(double bytes, double now, double step, const Gaps& gaps,
-                                              bool one_way) const {
+namespace {
+
+using Stages = std::vector<CurveParts::Stage>;
+
+/// The stages of a call as row_of_calls.h runs them; empty where more than one line has slow hops, or where it is not
+/// known how many members a line has.
+std::vector<RowStage> row_of(const Stages& stages, double bytes, double step, bool one_way) {
+  std::vector<RowStage> row;
+  std::optional<std::size_t> slow_axis;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const CurveParts::Stage& stage = stages[i];
+    const std::size_t mirrored = stages.size() - 1 - i, axis = one_way ? i : std::min(i, mirrored);
+    const auto steps = static_cast<std::size_t>(stage.steps);
+    const bool turns = !one_way && i == mirrored;
+    RowStage& part = row.emplace_back(RowStage{axis, (turns ? steps / 2 : steps) + 1, steps, {}, {}});
+    for (const AffineCost& line : stage.lines) {
+      if (line.at(stage.share * bytes) / stage.steps <= part.hop.send + part.hop.arrive) continue;
+      part.hop = {line.seconds_per_byte * stage.share * bytes / stage.steps,
+                  line.latency / stage.steps + step};
+    }
+    if (stage.rings.empty()) continue;
+    if (stage.rings.size() > 1 || slow_axis.value_or(axis) != axis) return {};
+    slow_axis = axis;
+    part.slow = stage.rings.front().hop_times(stage.share * bytes, step);
+    if (stages.size() == 1) part.members = part.slow.size();
+    if (part.members != part.slow.size() || (stages.size() > 1 && stage.lines.empty())) return {};
+  }
+  return slow_axis ? row : std::vector<RowStage>();
+}
+
+/// How much sooner a call follows another than in `all` seconds, told by the cycles of each stage alone.
+double saved_by_stages(const Stages& stages, double bytes, const CostCurve::InRow& row, double all,
+                       bool one_way) {
+  double longest = 0, spared = 0;
+  const double gap = mean_of(row.gaps);
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const std::size_t mirrored = stages.size() - 1 - i;
+    if (!one_way && mirrored < i) break;
+    const int passes = !one_way && mirrored > i ? 2 : 1;
+    const double others = all - passes * stages[i].at(bytes, row.step);
+    longest = std::max(longest, stages[i].period(bytes, row.step, gap, passes));
+    spared += std::max(0.0, all - stages[i].period(bytes, row.step, others, passes));
+  }
+  return one_way ? all - longest : std::min(all - longest, spared);
+}
+
+}  // namespace
+
+std::optional<double> CostCurve::saved_in_row(double bytes, const InRow& row, bool one_way) const {
   std::optional<double> least;
-  const double gap = mean_of(gaps);
-  const auto add = [&](const std::vector<Stage>& stages) {
+  const double added = std::max(0.0, row.now - row.healthy);
+  const auto add = [&](const Stages& stages) {
     const bool rings = std::ranges::any_of(stages, [](const Stage& stage) { return !stage.rings.empty(); });
     if (stages.empty() || (!rings && !one_way)) return;
-    double all = gap, longest = 0, spared = 0, call = gap + now;
+    double all = mean_of(row.gaps), call = all + row.now;
     for (const Stage& stage : stages) {
-      const double time = stage.at(bytes, step);
+      const double time = stage.at(bytes, row.step);
       all += time;
       call += time - stage.at(bytes);
     }
-    for (std::size_t i = 0; i < stages.size(); ++i) {
-      const std::size_t mirrored = stages.size() - 1 - i;
-      if (!one_way && mirrored < i) break;
-      const int passes = !one_way && mirrored > i ? 2 : 1;
-      const double others = all - passes * stages[i].at(bytes, step);
-      longest = std::max(longest, stages[i].period(bytes, step, gaps, passes));
-      Gaps apart = gaps;
-      for (double& of_call : apart) of_call += others - gap;
-      spared += std::max(0.0, all - stages[i].period(bytes, step, apart, passes));
-    }
+    const std::vector<RowStage> run = row_of(stages, bytes, row.step, one_way);
+    const bool told = run.size() == 1 && std::ranges::adjacent_find(row.gaps, std::ranges::not_equal_to()) ==
+                                             row.gaps.end();  // by the cycles of the ring
+    const bool runs = !run.empty() && !told && messages_run(run, row.gaps) <= kMostRun;
     // Stages that share links when members are late may take longer than each by itself; that is not saved.
-    const double saved = std::min(call, all) - (one_way ? longest : std::max(longest, all - spared));
-    least = std::min(least.value_or(saved), saved);
+    const double kept = std::max(0.0, all - call);
+    const double saved = runs ? all - mean_in_row(run, row.gaps) - kept
+                              : saved_by_stages(stages, bytes, row, all, one_way) - kept;
+    const double limited = std::clamp(saved, 0.0, one_way && !runs ? added / 2 : added);
+    least = std::min(least.value_or(limited), limited);
   };
   add(parts_->stages);
   for (const CurveParts::Contended& part : parts_->contended) add(part.upper);

@@ -1,8 +1,6 @@
 #include "engine/network/prices/ring_time.h"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 
 namespace shardscape::network {
 
@@ -62,52 +60,13 @@ double RingTime::period(double message_bytes, double step, double gap, int passe
   return std::max({longest, gap + in_two_calls / 2, gap + in_three / 3});
 }
 
-namespace {
-
-/// Cycles of calls that are run: first so many that members keep their distance, then a multiple of the one, two or three
-/// after which what they do comes again.
-constexpr int kCyclesBefore = 4, kCyclesAfter = 6;
-
-}  // namespace
-
-double mean_of(const Gaps& gaps) {
-  return std::accumulate(gaps.begin(), gaps.end(), 0.0) / static_cast<double>(gaps.size());
-}
-
-double RingTime::period(double message_bytes, double step, const Gaps& gaps, int passes) const {
-  const auto n = static_cast<double>(hops_->kind.size()), steps = static_cast<double>(passes * steps_);
-  const auto calls = static_cast<double>(gaps.size());
-  const bool alike = std::ranges::adjacent_find(gaps, std::ranges::not_equal_to()) == gaps.end();
-  if (alike || n * steps * calls * (kCyclesBefore + kCyclesAfter) > kMostRun)
-    return period(message_bytes, step, mean_of(gaps), passes);
-  return run_cycles(message_bytes, step, gaps, static_cast<std::size_t>(passes * steps_));
-}
-
-/// Runs calls by the recursion d(i, s): a hop also waits for the last message of the call before on it.
-double RingTime::run_cycles(double message_bytes, double step, const Gaps& gaps, std::size_t steps) const {
-  const std::size_t n = hops_->kind.size();
-  std::vector<double> entered(n), drained(n), received(n), next(n), sends(n), arrives(n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const Hop& hop = hops_->kinds[hops_->kind[i]];
-    sends[i] = message_bytes * hop.seconds_per_byte;
-    arrives[i] = hop.latency + step;
+std::vector<HopTime> RingTime::hop_times(double message_bytes, double step) const {
+  std::vector<HopTime> times;
+  for (const std::uint32_t kind : hops_->kind) {
+    const Hop& hop = hops_->kinds[kind];
+    times.push_back({message_bytes * hop.seconds_per_byte, hop.latency + step});
   }
-  double before = 0;
-  for (int cycle = 0; cycle < kCyclesBefore + kCyclesAfter; ++cycle) {
-    if (cycle == kCyclesBefore) before = *std::ranges::max_element(entered);
-    for (const double gap : gaps) {
-      for (std::size_t i = 0; i < n; ++i) received[i] = entered[i] += gap;
-      for (std::size_t s = 0; s < steps; ++s) {
-        for (std::size_t i = 0; i < n; ++i) {
-          drained[i] = std::max(received[i], drained[i]) + sends[i];
-          next[i + 1 == n ? 0 : i + 1] = drained[i] + arrives[i];
-        }
-        std::swap(received, next);
-      }
-      for (std::size_t i = 0; i < n; ++i) entered[i] = std::max(entered[i], received[i]);
-    }
-  }
-  return (*std::ranges::max_element(entered) - before) / (kCyclesAfter * static_cast<double>(gaps.size()));
+  return times;
 }
 
 /// The largest sum over a window of hops that contains a hop no faster than the rate. Uses prefix sums, and a queue of

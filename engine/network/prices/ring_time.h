@@ -32,29 +32,23 @@
 //                                                together in the first two; f is the w of the fastest hop
 //
 // Where members are busy for different times between calls, as in a layer, a cycle may wait at a hop in calls that
-// follow soon and go on to the next member in others, so that the mean of g does not tell: the recursion itself is run.
+// follow soon and go on to the next member in others, so that the mean of g does not tell: see row_of_calls.h.
 #pragma once
 
-#include <boost/container/static_vector.hpp>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
-namespace shardscape::network {
+#include "engine/network/prices/row_of_calls.h"
 
-/// Seconds for which a member is busy before each of the calls of a cycle, which comes again and again.
-using Gaps = boost::container::static_vector<double, 8>;
-double mean_of(const Gaps& gaps);
+namespace shardscape::network {
 
 struct Hop {
   double latency = 0;           ///< seconds
   double seconds_per_byte = 0;  ///< > 0
   friend bool operator==(const Hop&, const Hop&) = default;
 };
-
-/// The most messages that are run to find the period of a ring; some ten microseconds.
-constexpr double kMostRun = 1 << 14;
 
 /// The time of a ring. Copies share the hops, which never change.
 class RingTime {
@@ -69,17 +63,14 @@ class RingTime {
   /// its hop, a call takes its steps so many times, and each member is busy for `gap` seconds in between. For rings of
   /// n - 1 steps or more. O(1).
   [[nodiscard]] double period(double message_bytes, double step, double gap, int passes = 1) const;
-  /// The same in the mean over a cycle of calls. Up to kMostRun messages are run one by one; in cycles with more of
-  /// them the mean gap stands for all.
-  [[nodiscard]] double period(double message_bytes, double step, const Gaps& gaps, int passes = 1) const;
+  /// The hops, with so many seconds beside the latency of each.
+  [[nodiscard]] std::vector<HopTime> hop_times(double message_bytes, double step) const;
 
   [[nodiscard]] bool is_affine() const { return rates_.size() == 1; }
   /// Whether the ring consists of these hops, in this order.
   [[nodiscard]] bool is_of(std::span<const Hop> hops) const;
 
  private:
-  [[nodiscard]] double run_cycles(double message_bytes, double step, const Gaps& gaps,
-                                  std::size_t steps) const;
   [[nodiscard]] double best_window(double message_bytes, double seconds_per_byte) const;
 
   /// Hops by kind, since rings of a large fabric have many hops of a few kinds.

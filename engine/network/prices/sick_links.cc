@@ -185,8 +185,7 @@ double SickLinks::saved_on(const CostCurve& curve, const OperationCosts& costs, 
                others = mean_of(row.gaps) + way.steps * row.step;
   const bool several = way.choice.algorithm == Algorithm::dimension_wise,
              one_way = several && passes_of(operation_of(costs.op)) == 1;
-  if (const auto saved = curve.saved_in_row(bytes, row.now, row.step, row.gaps, one_way))
-    return std::clamp(*saved, 0.0, one_way ? added / 2 : added);
+  if (const auto saved = curve.saved_in_row(bytes, row, one_way)) return *saved;
   const bool pairs =
       way.choice.algorithm == Algorithm::direct || operation_of(costs.op) == Operation::point_to_point;
   return pairs ? std::min((1 - share_of_added(curve.links())) * added, others) : 0;
