@@ -228,8 +228,8 @@ void expect_close_if_sick(const Draw& draw_plan, const std::vector<std::uint64_t
   }
 }
 
-// Sharded activations are gathered right before a product, and again right behind a scatter, so that calls of a row on a
-// sick link follow each other after unequal times.
+// Sharded activations are gathered right before a product, and again right behind a scatter, so that calls of a row on
+// a sick link follow each other after unequal times.
 TEST(ModesPresets, AgreeWhereCallsOnASickLinkFollowUnevenly) {
   expect_close_if_sick(draw, {4231, 4712, 2870, 2323}, 0.02);
 }
