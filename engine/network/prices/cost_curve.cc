@@ -198,7 +198,7 @@ std::optional<double> CostCurve::saved_in_row(double bytes, const InRow& row, bo
     const std::vector<RowStage> run = row_of(stages, bytes, row.step, one_way);
     const bool told = run.size() == 1 && std::ranges::adjacent_find(row.gaps, std::ranges::not_equal_to()) ==
                                              row.gaps.end();  // by the cycles of the ring
-    const bool runs = !run.empty() && !told && messages_run(run, row.gaps) <= kMostRun;
+    const bool runs = !run.empty() && !told && messages_in_cycle(run, row.gaps) <= kMostInCycle;
     // Stages that share links when members are late may take longer than each by itself; that is not saved.
     const double kept = std::max(0.0, all - call);
     const double saved = runs ? all - mean_in_row(run, row.gaps) - kept

@@ -4,8 +4,8 @@
 // stage when it is through the one before, and the next call when it is through this one and has been busy for a while.
 // Only members behind a slow hop are late, and a late member finds what the others have sent it waiting: it catches up
 // on the latency that its messages would have had. So calls follow each other sooner than the longest of them ends. The
-// recursion of ring_time.h is run, message by message, until the members keep their distance; with d of the hop's
-// message before, in the last call as well,
+// recursion of ring_time.h is run, message by message, until the members keep their distance; a hop also waits for its
+// message before, in the last call as well:
 //
 //     drained(i, s) = max(received(i - 1, s - 1), drained(i, s - 1)) + send_i
 //     received(i, s) = drained(i, s) + arrive_i
@@ -37,14 +37,14 @@ struct RowStage {
       slow;  ///< the hops of one line, in the order of the ring; empty: it is like the others
 };
 
-/// Messages that are run to find the mean of a row.
-double messages_run(std::span<const RowStage> stages, const Gaps& gaps);
-/// The most that are worth it: some ten microseconds.
-constexpr double kMostRun = 1 << 15;
+/// Messages of one cycle of calls, of which up to 32 are run.
+double messages_in_cycle(std::span<const RowStage> stages, const Gaps& gaps);
+/// The most that are worth it: some ten microseconds in all.
+constexpr double kMostInCycle = 1 << 11;
 
 /// Seconds after which a call follows the one before, in the mean over many cycles. In a cycle of several calls every
 /// other one goes through the stages backwards: a layer gathers what another of its calls has scattered.
-/// O(messages_run()).
+/// O(messages_in_cycle()).
 double mean_in_row(std::span<const RowStage> stages, const Gaps& gaps);
 
 }  // namespace shardscape::network
