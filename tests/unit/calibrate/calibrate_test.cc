@@ -26,13 +26,12 @@ TEST(Calibrate, OneNodeSaysNothingOfTheNetworkBetweenNodes) {
   const CalibrateOptions options = options_of(
       some({"host.forward_layer", "communication.scale_out_fraction", "communication.scale_out_scaling"}));
   const Calibration found = calibrated(measured(some_runs_in_nodes(), truth()), options);
-  EXPECT_TRUE(result_of(found, "host.forward_layer").identified);
   for (const char* path : {"communication.scale_out_fraction", "communication.scale_out_scaling"}) {
     const ConstantResult& result = result_of(found, path);
     EXPECT_FALSE(result.identified) << path;
     EXPECT_EQ(result.after, result.before) << path;
     EXPECT_FALSE(result.standard_error) << path;
-    EXPECT_NE(result.why, "") << path;
+    EXPECT_EQ(result.why, "the rows say less about it than its prior") << path;
   }
 }
 
