@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 namespace shardscape {
 
@@ -24,16 +25,22 @@ constexpr std::string_view spelling() {
   return value.substr(value.find_last_of(":)") + 1);
 }
 
-/// The spellings of all enumerators, those of the first values being `found`.
-template <class E, class... Found>
-constexpr auto spellings(Found... found) {
-  constexpr std::string_view next = spelling<static_cast<E>(sizeof...(Found))>();
-  if constexpr (next.front() >= '0' && next.front() <= '9') {
-    static_assert(sizeof...(Found) > 0, "an enum whose values do not begin at 0 lists its names");
-    return std::array<std::string_view, sizeof...(Found)>{found...};
+/// How many values have an enumerator: all up to the first that has none.
+template <class E, std::size_t Found = 0>
+constexpr std::size_t enumerators() {
+  constexpr char first = spelling<static_cast<E>(Found)>().front();
+  if constexpr (first >= '0' && first <= '9') {
+    static_assert(Found > 0, "an enum whose values do not begin at 0 lists its names");
+    return Found;
   } else {
-    return spellings<E>(found..., next);
+    return enumerators<E, Found + 1>();
   }
+}
+
+/// The spellings of the values 0, 1, 2, ...
+template <class E, std::size_t... Values>
+constexpr auto spellings(std::index_sequence<Values...> /*of all enumerators*/) {
+  return std::array<std::string_view, sizeof...(Values)>{spelling<static_cast<E>(Values)>()...};
 }
 
 template <class E>
@@ -41,7 +48,7 @@ constexpr auto names_of_enum() {
   if constexpr (requires { list_of_names(E{}); }) {
     return list_of_names(E{});  // found in the namespace of the enum
   } else {
-    return spellings<E>();
+    return spellings<E>(std::make_index_sequence<enumerators<E>()>());
   }
 }
 

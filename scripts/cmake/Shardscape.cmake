@@ -16,8 +16,9 @@ function(shardscape_library name)
   list(TRANSFORM ARG_USES PREPEND shardscape_)
   target_link_libraries(shardscape_${name} PUBLIC ${ARG_USES} ${ARG_LIBRARIES} fmt::fmt)  # messages and tables, in every folder
   shardscape_warnings(shardscape_${name})
-  if(ARG_HOT AND SHARDSCAPE_HOT_OPTIONS)  # precompiled headers of other options do not fit
+  if(ARG_HOT AND SHARDSCAPE_HOT_OPTIONS)
     target_compile_options(shardscape_${name} PRIVATE ${SHARDSCAPE_HOT_OPTIONS})
+    shardscape_precompiled(shardscape_${name} hot)  # headers of other options do not fit
   elseif(ARG_COLD)
     shardscape_cold(shardscape_${name})
   else()
@@ -80,26 +81,31 @@ function(shardscape_prefer_archives)
 endfunction()
 
 # shardscape_precompiled_headers(): with SHARDSCAPE_PRECOMPILED, what many files include and nobody here changes is compiled once for the product,
-# once for its parts that are hardly optimised, and once each for the tests that compute and for those that run the program. A build without it
-# shows whether a file includes all that it uses.
+# once for its parts that are hardly optimised, once for those that are HOT, and once each for the tests that compute and for those that run the
+# program. A build without it shows whether a file includes all that it uses.
 function(shardscape_precompiled_headers)
   if(NOT SHARDSCAPE_PRECOMPILED)
     return()
   endif()
   set(product <algorithm> <array> <charconv> <chrono> <cmath> <cstdint> <deque> <filesystem> <fstream> <functional> <iomanip> <iostream> <limits> <map>
               <memory> <mutex> <numeric> <optional> <queue> <set> <span> <sstream> <string> <string_view> <thread> <tuple> <unordered_map> <utility>
-              <variant> <vector> <fmt/format.h> <nlohmann/json.hpp> <tl/expected.hpp>)
+              <variant> <vector> <Random123/philox.h> <fmt/format.h> <nlohmann/json.hpp> <tl/expected.hpp>)
   set(tests ${product} <random> <regex> <gtest/gtest.h>)
   find_package(GTest REQUIRED)
   set(cold ${product})
   set(drivers ${tests})
-  foreach(kind product cold tests drivers)
+  set(kinds product cold tests drivers)
+  if(SHARDSCAPE_HOT_OPTIONS)
+    set(hot ${product})
+    list(APPEND kinds hot)
+  endif()
+  foreach(kind IN LISTS kinds)
     set(source ${PROJECT_BINARY_DIR}/precompiled_${kind}.cc)
     if(NOT EXISTS ${source})
       file(WRITE ${source} "// Compiled for the headers before it.\n")
     endif()
     add_library(shardscape_precompiled_${kind} OBJECT ${source})
-    target_include_directories(shardscape_precompiled_${kind} SYSTEM PRIVATE ${EXPECTED_INCLUDE})
+    target_include_directories(shardscape_precompiled_${kind} SYSTEM PRIVATE ${RANDOM123_INCLUDE} ${EXPECTED_INCLUDE})
     target_precompile_headers(shardscape_precompiled_${kind} PRIVATE ${${kind}})
     target_link_libraries(shardscape_precompiled_${kind} PRIVATE fmt::fmt nlohmann_json::nlohmann_json)
     shardscape_precompiled_options(shardscape_precompiled_${kind})
@@ -109,9 +115,12 @@ function(shardscape_precompiled_headers)
   shardscape_hardly_optimised(shardscape_precompiled_cold)
   shardscape_hardly_optimised(shardscape_precompiled_tests)  # as the tests themselves
   shardscape_not_optimised(shardscape_precompiled_drivers)
+  if(SHARDSCAPE_HOT_OPTIONS)
+    target_compile_options(shardscape_precompiled_hot PRIVATE ${SHARDSCAPE_HOT_OPTIONS})
+  endif()
 endfunction()
 
-# shardscape_precompiled(target product|cold|tests|drivers): the target uses these headers.
+# shardscape_precompiled(target product|cold|hot|tests|drivers): the target uses these headers.
 function(shardscape_precompiled target kind)
   if(SHARDSCAPE_PRECOMPILED)
     target_precompile_headers(${target} REUSE_FROM shardscape_precompiled_${kind})

@@ -15,9 +15,9 @@
 
 #include "engine/base/safe_text.h"
 #include "engine/base/shell_words.h"
-#include "git_commit.h"
 #include "results_schema/rows/columns.h"
 #include "results_schema/segments/segments.h"
+#include "sweep/cli/build_facts.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/terminal.h"
 #include "sweep/modules/module.h"
@@ -37,10 +37,10 @@ namespace fs = std::filesystem;
 std::optional<fs::path> built_in_presets() {
   std::error_code error;
   for (const fs::path& folder : modules::own_places()) {
-    const fs::path installed = folder / SHARDSCAPE_SHARE_DIR;
+    const fs::path installed = folder / build_facts::shared_folder();
     if (fs::is_directory(installed / "models", error)) return installed;
   }
-  const fs::path source = SHARDSCAPE_SOURCE_TREE;
+  const fs::path source = build_facts::source_tree();
   if (fs::is_directory(source / "models", error)) return source;
   return std::nullopt;
 }
@@ -386,14 +386,14 @@ std::vector<std::string> expand_lists(const std::vector<std::string>& words) {
   return expanded;
 }
 
-std::string_view version() { return SHARDSCAPE_VERSION; }
+std::string_view version() { return build_facts::version(); }
 
 results::RunInfo run_info(const CommonOptions& common, int threads) {
   results::RunInfo run;
   run.created_utc = utc_now();
-  run.software_version = SHARDSCAPE_VERSION;
-  run.git_commit = SHARDSCAPE_GIT_COMMIT;
-  run.compiler = SHARDSCAPE_COMPILER;
+  run.software_version = build_facts::version();
+  run.git_commit = build_facts::git_commit();
+  run.compiler = build_facts::compiler();
   run.hostname = host_name();
   std::vector<std::string> words = common.command_line;
   if (common.given != nullptr)

@@ -14,16 +14,24 @@
 namespace shardscape::calibrate {
 namespace {
 
+/// As many as a test needs that asks for no more than a few constants: a fit evaluates all rows dozens of times.
+std::vector<Layout> some_runs_in_nodes() {
+  const std::vector<Layout> all = runs_in_nodes();
+  std::vector<Layout> some;
+  for (std::size_t i = 0; i < all.size(); i += 3) some.push_back(all[i]);
+  return some;
+}
+
 TEST(Calibrate, OneNodeSaysNothingOfTheNetworkBetweenNodes) {
   const CalibrateOptions options = options_of(
       some({"host.forward_layer", "communication.scale_out_fraction", "communication.scale_out_scaling"}));
-  const Calibration found = calibrated(measured(runs_in_nodes(), truth()), options);
+  const Calibration found = calibrated(measured(some_runs_in_nodes(), truth()), options);
   for (const char* path : {"communication.scale_out_fraction", "communication.scale_out_scaling"}) {
     const ConstantResult& result = result_of(found, path);
     EXPECT_FALSE(result.identified) << path;
     EXPECT_EQ(result.after, result.before) << path;
     EXPECT_FALSE(result.standard_error) << path;
-    EXPECT_NE(result.why, "") << path;
+    EXPECT_EQ(result.why, "the rows say less about it than its prior") << path;
   }
 }
 
@@ -71,7 +79,7 @@ TEST(Calibrate, MemoryConstants) {
   yaml::StackPreset truth = shipped("nanotron-a");
   truth.memory.fragmentation = 1.3;
   truth.memory.workspace = Bytes(1.7e9);
-  const Calibration found = calibrated(measured(runs_in_nodes(), truth, 0, true),
+  const Calibration found = calibrated(measured(some_runs_in_nodes(), truth, 0, true),
                                        options_of(some({"memory.fragmentation", "memory.workspace"})));
   EXPECT_NEAR(result_of(found, "memory.fragmentation").after, 1.3, 0.01);
   EXPECT_NEAR(result_of(found, "memory.workspace").after, 1.7e9, 0.05e9);
@@ -110,7 +118,7 @@ TEST(Calibrate, ProblemsAreCollected) {
 }
 
 TEST(Calibrate, ImpossiblePlansAreLeftOut) {
-  std::vector<Layout> runs = runs_in_nodes();
+  const std::vector<Layout> runs = some_runs_in_nodes();
   validate::Table table = measured(runs, truth());
   validate::TableRow bad = table.rows[0];
   bad.line = 99;

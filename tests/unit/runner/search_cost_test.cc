@@ -37,7 +37,7 @@ struct Counts {
   }
 };
 
-std::vector<std::uint64_t> all_points(const SweepJob& job) {
+std::vector<std::uint64_t> points_of(const SweepJob& job) {
   std::vector<std::uint64_t> points(job.space().size());
   std::iota(points.begin(), points.end(), 0);
   return points;
@@ -59,7 +59,7 @@ TEST(SearchCost, OnlyAFewFeasiblePointsAreSearched) {
   const SweepJob job(study);
   EXPECT_DOUBLE_EQ(searched_share(study), 0.5);
   Counts counts;
-  const SearchCost cost = measure_searches(job, all_points(job), counts.factory(), 5);
+  const SearchCost cost = measure_searches(job, points_of(job), counts.factory(), 5);
   EXPECT_EQ(cost.searches, 5);
   EXPECT_GT(cost.seconds, 0);
   EXPECT_EQ(counts.plain, 0);
@@ -73,7 +73,7 @@ TEST(SearchCost, NothingIsMeasuredWhereNothingIsSearched) {
   EXPECT_EQ(searched_share(study), 0);
   EXPECT_EQ(searched_share(example_study()), 0);
   Counts counts;
-  const SearchCost cost = measure_searches(job, all_points(job), counts.factory());
+  const SearchCost cost = measure_searches(job, points_of(job), counts.factory());
   EXPECT_EQ(cost.searches + counts.plain + counts.searched, 0);
   EXPECT_EQ(cost.seconds, 0);
 }

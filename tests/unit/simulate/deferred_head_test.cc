@@ -13,18 +13,18 @@
 namespace shardscape {
 namespace {
 
-constexpr std::int64_t kWords = 32000, kWidth = 1024, kLength = 512;
+constexpr std::int64_t kWords = 32000, kWidth = 1024, kPromptLength = 512;
 
 /// Eight GPT blocks without dropout, untied; a fabric and a stack that cost nothing.
 Setting eight_blocks(std::int64_t ranks, std::int64_t batch) {
   Setting s;
-  s.model = test::gpt(8, kWidth, 8, kWords, kLength);
+  s.model = test::gpt(8, kWidth, 8, kWords, kPromptLength);
   s.model.dropout = 0;
   s.model.tied_embeddings = false;
   s.system.device = test::round_device();
   s.system.fabric = test::crossbar(ranks, 1e30, 0);
   s.system.stack = test::plain_stack();
-  s.workload = test::training(kLength, batch);
+  s.workload = test::training(kPromptLength, batch);
   return s;
 }
 
@@ -48,13 +48,13 @@ Setting deferring(Setting setting, std::int64_t limit = 0) {
 
 /// The product x^T dy of one microbatch: hidden x words over the tokens, added to fp32 gradients.
 double head_gradient(const DeviceSpec& device) {
-  return compute::gemm({kWidth, kWords, kLength, 1}, Precision::bf16, device, {4, true}).time.value();
+  return compute::gemm({kWidth, kWords, kPromptLength, 1}, Precision::bf16, device, {4, true}).time.value();
 }
 
 /// Parameters of the stages of eight_blocks in two.
 constexpr double kBlock = 12.0 * kWidth * kWidth + 4 * kWidth + (3 + 1 + 4 + 1) * kWidth;
 constexpr double kHead = static_cast<double>(kWords) * kWidth;
-constexpr double kFirstStage = 4 * kBlock + kHead + static_cast<double>(kLength) * kWidth;
+constexpr double kFirstStage = 4 * kBlock + kHead + static_cast<double>(kPromptLength) * kWidth;
 constexpr double kLastStage = 4 * kBlock + kHead + 2 * kWidth;
 
 /// Reads gradient, master copy and moments, writes the latter and the weights.
@@ -153,7 +153,7 @@ TEST(DeferredHead, EverythingThatIsDeferredIsKept) {
   const Setting plain = eight_blocks(2, 8);
   const ParallelPlan plan = test::plan_of(1, 1, 2, 1);
   const Outcome off = run_plan(plain, plan);
-  constexpr double kKept = 2.0 * kLength * (kWidth + kWords);
+  constexpr double kKept = 2.0 * kPromptLength * (kWidth + kWords);
   for (const std::int64_t limit : {0, 3}) {
     const Outcome on = run_plan(deferring(plain, limit), plan);
     for (const std::size_t stage : {0U, 1U}) {
@@ -200,7 +200,7 @@ TEST(DeferredHead, OfFurtherTokensTheVocabularysProductsAloneWait) {
   EXPECT_NEAR(head[step::LayerPart::weight].device.value(), 2 * w, 1e-12);
   EXPECT_NEAR((head[step::LayerPart::backward].device - head[step::LayerPart::input].device).value(), 2 * w,
               1e-12);
-  EXPECT_DOUBLE_EQ(head.put_off.value(), 2 * 2.0 * kLength * (kWidth + kWords));
+  EXPECT_DOUBLE_EQ(head.put_off.value(), 2 * 2.0 * kPromptLength * (kWidth + kWords));
 }
 
 }  // namespace

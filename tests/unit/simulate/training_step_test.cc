@@ -13,19 +13,19 @@
 namespace shardscape {
 namespace {
 
-constexpr std::int64_t kTokens = 512;
+constexpr std::int64_t kSequence = 512;
 
 /// One GPT block without dropout, bf16, flash attention; vector units so fast that streams bind.
 Setting one_layer(std::int64_t ranks, std::int64_t batch) {
   Setting s;
-  s.model = test::gpt(1, 1024, 8, 32000, kTokens);
+  s.model = test::gpt(1, 1024, 8, 32000, kSequence);
   s.model.dropout = 0;
   s.model.tied_embeddings = false;
   s.system.device = test::round_device();
   s.system.device.sm.vector_flops_per_clock = 1e9;
   s.system.fabric = test::crossbar(ranks, 100e9, 1e-6);
   s.system.stack = test::plain_stack();
-  s.workload = test::training(kTokens, batch);
+  s.workload = test::training(kSequence, batch);
   return s;
 }
 
@@ -430,7 +430,7 @@ TEST(IdealScaling, EqualStagesHaveTheTextbookBubble) {
 /// Nodes of 4 ranks on a fast switch, as many of them on one that is 25 times slower; one rank per stage.
 Setting two_tiers(std::int64_t nodes) {
   Setting s = one_layer(1, 1);
-  s.model = test::gpt(4 * nodes, 1024, 8, 32000, kTokens);
+  s.model = test::gpt(4 * nodes, 1024, 8, 32000, kSequence);
   s.model.dropout = 0;
   s.system.fabric = {"tiers", {}};
   s.system.fabric.dimensions.push_back(test::dimension("node", DimensionKind::switched, {4}, 100e9, 1e-6));
@@ -480,7 +480,7 @@ TEST(PipelineBoundaries, TheRingOfAnInterleavedScheduleClosesOverItsOwnLinks) {
   const auto comm = [&](std::int64_t nodes, std::int32_t stages) {
     Setting setting = two_tiers(nodes);
     setting.model.layers = 2 * stages;
-    setting.workload = test::training(kTokens, stages);
+    setting.workload = test::training(kSequence, stages);
     ParallelPlan plan = test::plan_of(1, 1, stages, 1);
     plan.schedule = ScheduleKind::interleaved;
     plan.virtual_stages = 2;
@@ -519,7 +519,7 @@ TEST(IdealScaling, ZeroBubbleIsNeverSlowerThan1f1bAndFillsItsBubble) {
 
 TEST(IdealScaling, TensorParallelApproachesDivisionForLargeLayers) {
   Setting setting = ideal(8, 8);
-  setting.model = test::gpt(2, 8192, 64, 32000, kTokens);
+  setting.model = test::gpt(2, 8192, 64, 32000, kSequence);
   setting.workload = test::training(2048, 8);
   setting.model.max_positions = 2048;
   setting.system.device.kernel_latency = Seconds(0);

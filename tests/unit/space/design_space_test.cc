@@ -11,7 +11,7 @@
 namespace shardscape::sweep {
 namespace {
 
-std::vector<std::string> all_points(const DesignSpace& space, Phase phase = Phase::training) {
+std::vector<std::string> point_texts(const DesignSpace& space, Phase phase = Phase::training) {
   std::vector<std::string> texts;
   for (std::uint64_t id = 0; id < space.size(); ++id) {
     texts.push_back(to_point_text(space.point(id).plan, phase, ' '));
@@ -25,13 +25,13 @@ TEST(DesignSpace, ListsNestedLoopsWithTheFillBuilt) {
   spec[PlanKey::pipeline].values = {1, 2};
   const DesignSpace space(spec, 4, Phase::training, 1);
   EXPECT_EQ(space.tuples(), 5U);
-  EXPECT_EQ(all_points(space), (std::vector<std::string>{
-                                   "tp=1 pp=1 dp=4 recompute=none mbs=1",
-                                   "tp=1 pp=2 dp=2 recompute=none mbs=1 schedule=1f1b",
-                                   "tp=2 pp=1 dp=2 recompute=none mbs=1",
-                                   "tp=2 pp=2 dp=1 recompute=none mbs=1 schedule=1f1b",
-                                   "tp=4 pp=1 dp=1 recompute=none mbs=1",
-                               }));
+  EXPECT_EQ(point_texts(space), (std::vector<std::string>{
+                                    "tp=1 pp=1 dp=4 recompute=none mbs=1",
+                                    "tp=1 pp=2 dp=2 recompute=none mbs=1 schedule=1f1b",
+                                    "tp=2 pp=1 dp=2 recompute=none mbs=1",
+                                    "tp=2 pp=2 dp=1 recompute=none mbs=1 schedule=1f1b",
+                                    "tp=4 pp=1 dp=1 recompute=none mbs=1",
+                                }));
 }
 
 TEST(DesignSpace, AnyDegreeMayFill) {
@@ -41,7 +41,7 @@ TEST(DesignSpace, AnyDegreeMayFill) {
   spec[PlanKey::pipeline].values = {2, 1};
   const DesignSpace space(spec, 8, Phase::inference, 1);
   EXPECT_EQ(
-      all_points(space, Phase::inference),
+      point_texts(space, Phase::inference),
       (std::vector<std::string>{"tp=1 pp=2 dp=4", "tp=4 pp=2 dp=1", "tp=2 pp=1 dp=4", "tp=8 pp=1 dp=1"}));
 }
 
@@ -50,7 +50,7 @@ TEST(DesignSpace, WithoutFillOnlyExactProductsCount) {
   spec[PlanKey::tensor].values = {1, 2, 4};
   spec[PlanKey::data] = {false, {1, 2, 4}};
   const DesignSpace space(spec, 4, Phase::inference, 1);
-  EXPECT_EQ(all_points(space, Phase::inference),
+  EXPECT_EQ(point_texts(space, Phase::inference),
             (std::vector<std::string>{"tp=1 pp=1 dp=4", "tp=2 pp=1 dp=2", "tp=4 pp=1 dp=1"}));
   spec[PlanKey::tensor].values = {3};
   EXPECT_EQ(DesignSpace(spec, 4, Phase::inference, 1).size(), 0U);
@@ -65,15 +65,15 @@ TEST(DesignSpace, HangingAxesVaryOnlyWhereTheyAct) {
   spec[PlanKey::schedule].values = codes_of({ScheduleKind::interleaved, ScheduleKind::one_f_one_b});
   spec[PlanKey::virtual_stages].values = {2, 1, 3};  // interleaved with one chunk is 1f1b
   const DesignSpace space(spec, 2, Phase::training, 1);
-  EXPECT_EQ(all_points(space), (std::vector<std::string>{
-                                   "tp=1 pp=1 dp=2 zero=1 recompute=none mbs=1",
-                                   "tp=1 pp=1 dp=2 recompute=none mbs=1",
-                                   "tp=1 pp=2 dp=1 recompute=none mbs=1 schedule=interleaved vpp=2",
-                                   "tp=1 pp=2 dp=1 recompute=none mbs=1 schedule=1f1b",
-                                   "tp=1 pp=2 dp=1 recompute=none mbs=1 schedule=interleaved vpp=3",
-                                   "tp=2 sp=1 pp=1 dp=1 recompute=none mbs=1",
-                                   "tp=2 pp=1 dp=1 recompute=none mbs=1",
-                               }));
+  EXPECT_EQ(point_texts(space), (std::vector<std::string>{
+                                    "tp=1 pp=1 dp=2 zero=1 recompute=none mbs=1",
+                                    "tp=1 pp=1 dp=2 recompute=none mbs=1",
+                                    "tp=1 pp=2 dp=1 recompute=none mbs=1 schedule=interleaved vpp=2",
+                                    "tp=1 pp=2 dp=1 recompute=none mbs=1 schedule=1f1b",
+                                    "tp=1 pp=2 dp=1 recompute=none mbs=1 schedule=interleaved vpp=3",
+                                    "tp=2 sp=1 pp=1 dp=1 recompute=none mbs=1",
+                                    "tp=2 pp=1 dp=1 recompute=none mbs=1",
+                                }));
 }
 
 TEST(DesignSpace, RankOrdersThatDifferInIdleAxesAreOnePlan) {

@@ -16,7 +16,10 @@ namespace shardscape {
 namespace {
 
 TEST(Ranges, ProductsStayFiniteAndCountsWhole) {
-  using namespace ranges;
+  using ranges::kScaling, ranges::kHeads, ranges::kHeadDim, ranges::kRows;
+  using ranges::kTokens, ranges::kSamples, ranges::kMostParameters, ranges::kLayers, ranges::kHidden;
+  using ranges::kUnits, ranges::kPerClock, ranges::kClock, ranges::kShare, ranges::kCapacity,
+      ranges::kBandwidth;
   // A model's work: parameters, 6 FLOPs each, over all tokens of a batch; attention takes their square.
   const double tokens = kTokens.high, samples = kSamples.high;
   const double work =

@@ -15,8 +15,9 @@ namespace shardscape {
 namespace {
 
 constexpr double kWire = 100e9;
-constexpr double kTokens = 1024, kHidden = 1024, kLayers = 4, kExperts = 8, kWidth = 512;
-constexpr double kExpertParameters = kLayers * kExperts * 3 * kHidden * kWidth;
+constexpr double kBatchTokens = 1024, kExpertsHidden = 1024, kExpertsLayers = 4, kExpertsInLayer = 8,
+                 kExpertWidth = 512;
+constexpr double kExpertParameters = kExpertsLayers * kExpertsInLayer * 3 * kExpertsHidden * kExpertWidth;
 
 Setting expert_setting(std::int64_t ranks) {
   Setting s;
@@ -41,8 +42,8 @@ TEST(ExpertPlans, DispatchAndCombineSendEveryCopyOfEveryToken) {
   // send two copies of 1024 tokens in bf16, of which a rank keeps the quarter that its own experts get.
   const Setting setting = expert_setting(8);
   const test::PlanOutcome outcome = test::outcome_of(setting, expert_plan(8, 4));
-  const double copies = 2 * kTokens * kHidden * 2;
-  EXPECT_DOUBLE_EQ(outcome.bytes[ParallelGroup::expert].value(), 2 * kLayers * 4 * copies * 3 / 4);
+  const double copies = 2 * kBatchTokens * kExpertsHidden * 2;
+  EXPECT_DOUBLE_EQ(outcome.bytes[ParallelGroup::expert].value(), 2 * kExpertsLayers * 4 * copies * 3 / 4);
   // Nothing hides them, and a crossbar without latency takes bytes / bandwidth.
   EXPECT_NEAR(outcome.prediction.breakdown[TimeClass::expert_comm].value(),
               outcome.bytes[ParallelGroup::expert].value() / kWire, 1e-12);
@@ -53,9 +54,10 @@ TEST(ExpertPlans, RanksThatSplitAnExpertGatherTheTokensOfAll) {
   // Twice as many copies on each rank after the gather; it sends the half that the other has not, and
   // backward likewise, twice each.
   const test::PlanOutcome outcome = test::outcome_of(expert_setting(8), expert_plan(8, 2, 2));
-  const double copies = 2 * kTokens * kHidden * 2;
-  EXPECT_DOUBLE_EQ(outcome.bytes[ParallelGroup::expert].value(), 2 * kLayers * 4 * copies / 2);
-  EXPECT_DOUBLE_EQ(outcome.bytes[ParallelGroup::expert_tensor].value(), 2 * kLayers * 4 * 2 * copies / 2);
+  const double copies = 2 * kBatchTokens * kExpertsHidden * 2;
+  EXPECT_DOUBLE_EQ(outcome.bytes[ParallelGroup::expert].value(), 2 * kExpertsLayers * 4 * copies / 2);
+  EXPECT_DOUBLE_EQ(outcome.bytes[ParallelGroup::expert_tensor].value(),
+                   2 * kExpertsLayers * 4 * 2 * copies / 2);
 }
 
 TEST(ExpertPlans, GradientsOfExpertsAreReducedOverTheirOwnCopies) {
@@ -97,7 +99,7 @@ TEST(ExpertPlans, FoldingMovesNoFlop) {
     return sum;
   };
   const double whole = flops(expert_plan(8, 1));
-  EXPECT_DOUBLE_EQ(whole, 2 * 2 * kTokens * 3 * kHidden * kWidth);
+  EXPECT_DOUBLE_EQ(whole, 2 * 2 * kBatchTokens * 3 * kExpertsHidden * kExpertWidth);
   for (const auto& [expert, split] : {std::pair{2, 1}, {8, 1}, {4, 2}, {1, 4}, {2, 4}})
     EXPECT_DOUBLE_EQ(flops(expert_plan(8, expert, split)), whole) << expert << " x " << split;
 }

@@ -22,12 +22,12 @@ Setting plain_setting(WorkloadSpec workload, std::int64_t ranks) {
   return s;
 }
 
-struct Outcome {
+struct GroupOutcome {
   Prediction prediction;
   GroupBytes bytes;
 };
 
-Outcome outcome_of(const Setting& setting, const ParallelPlan& plan) {
+GroupOutcome outcome_of(const Setting& setting, const ParallelPlan& plan) {
   Simulator simulator(setting, {.time_infeasible = true});
   Details details;
   const Prediction prediction = simulator.run(plan, {}, &details);
@@ -35,7 +35,7 @@ Outcome outcome_of(const Setting& setting, const ParallelPlan& plan) {
   return {prediction, details.group_bytes};
 }
 
-void expect_same(Bytes bytes, Seconds time) {
+void expect_bytes_take(Bytes bytes, Seconds time) {
   EXPECT_GT(bytes, Bytes(0));
   EXPECT_NEAR(bytes.value(), time.value() * kBandwidth, 1e-9 * bytes.value());
 }
@@ -51,13 +51,13 @@ TEST(GroupBytes, AreTheCommunicationTimeOnAFreeCrossbar) {
         plan.recompute = recompute;
         plan.zero_stage = zero;
         plan.sequence_parallel = sequence_parallel;
-        const Outcome outcome = outcome_of(plain_setting(test::training(4096, 16), 16), plan);
-        expect_same(outcome.bytes[ParallelGroup::tensor],
-                    outcome.prediction.breakdown[TimeClass::tensor_comm]);
-        expect_same(outcome.bytes[ParallelGroup::context],
-                    outcome.prediction.breakdown[TimeClass::context_comm]);
-        expect_same(outcome.bytes[ParallelGroup::data_shard],
-                    outcome.prediction.breakdown[TimeClass::data_comm]);
+        const GroupOutcome outcome = outcome_of(plain_setting(test::training(4096, 16), 16), plan);
+        expect_bytes_take(outcome.bytes[ParallelGroup::tensor],
+                          outcome.prediction.breakdown[TimeClass::tensor_comm]);
+        expect_bytes_take(outcome.bytes[ParallelGroup::context],
+                          outcome.prediction.breakdown[TimeClass::context_comm]);
+        expect_bytes_take(outcome.bytes[ParallelGroup::data_shard],
+                          outcome.prediction.breakdown[TimeClass::data_comm]);
         EXPECT_EQ(outcome.bytes[ParallelGroup::pipeline], Bytes(0));
       }
     }
@@ -65,9 +65,10 @@ TEST(GroupBytes, AreTheCommunicationTimeOnAFreeCrossbar) {
 }
 
 TEST(GroupBytes, InferenceLikewise) {
-  const Outcome outcome =
+  const GroupOutcome outcome =
       outcome_of(plain_setting(test::inference(512, 64, 8), 8), test::plan_of(4, 1, 1, 2));
-  expect_same(outcome.bytes[ParallelGroup::tensor], outcome.prediction.breakdown[TimeClass::tensor_comm]);
+  expect_bytes_take(outcome.bytes[ParallelGroup::tensor],
+                    outcome.prediction.breakdown[TimeClass::tensor_comm]);
   EXPECT_EQ(outcome.bytes[ParallelGroup::data_shard], Bytes(0));
 }
 
