@@ -11,8 +11,10 @@
 #include "engine/base/safe_text.h"
 #include "engine/base/shell_words.h"
 #include "engine/base/suggest.h"
+#include "engine/spec/fabric_numbers.h"
 #include "engine/spec/plan_axes.h"
 #include "engine/spec/precision_policy.h"
+#include "engine/spec/spec_numbers.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/terminal/usage.h"
 #include "sweep/input/input_file.h"
@@ -28,10 +30,10 @@ constexpr const char* kHelpFooter =
     R"(Examples:
   shardscape help sweep          as 'shardscape sweep --help'
   shardscape help study          every key of a study
-  shardscape help space          the axes of a plan; also workload, constraints, promises
+  shardscape help space          the axes of a plan; also workload, hardware, constraints, promises
   shardscape help faults         a section of the documents, by its heading
 
-Topics are commands, space, workload, documents (study, devices, models, results, columns, ranks, placement,
+Topics are commands, space, workload, hardware, documents (study, devices, models, results, columns, ranks, placement,
 chakra, evidence, fabrics, engine) and the headings inside them.)";
 constexpr const char* kManFooter =
     R"(Examples:
@@ -380,8 +382,50 @@ std::string workload_topic() {
       "  phase: training or inference\n  expert_load: {distribution: power_law, exponent: 1.2}\n";
   text += "  precision: " + join_names(enum_names<PolicyName>()) + '\n';
   for (const sweep::StarterKey& key : sweep::kStarterKeys)
-    if (key.name != "promises")
-      text += fmt::format("  {} ({}): {}\n", key.name, name_of(key.phase), key.meaning);
+    if (key.name != "promises" && key.name != "precision")
+      text += fmt::format("  {} ({}): {}\n", key.name, name_of(key.phases), key.meaning);
+  return text;
+}
+
+/// Device, cluster and stack as files have them, and all of their numbers by their tables.
+std::string hardware_topic() {
+  std::string text =
+      R"(A study names a device's cluster and a stack: presets of 'shardscape presets', paths of files, or the whole text.
+A device needs five lines, with 'base: h100-sxm-80gb' before them fewer (shardscape help devices):
+
+  name: my-accelerator
+  peak: {bf16: 1300 TFLOP/s, fp8: 2600 TFLOP/s}
+  memory: 192 GB
+  bandwidth: 5.3 TB/s
+  links: 450 GB/s
+
+A cluster is a device and a fabric of dimensions, innermost first (shardscape help cluster files):
+
+  name: my-cluster
+  device: my-accelerator.yaml
+  dimensions:
+    - {name: node, kind: switch, size: 8, bandwidth: 450 GB/s, latency: 0.5 us}
+    - {name: network, kind: fat_tree, size: fill, levels: 3, radix: 64, bandwidth: 400 Gb/s, latency: 1.5 us,
+       scope: scale_out}
+
+A stack is the software, and mostly a preset with changes (shardscape help stack files):
+
+  base: vllm
+  name: my-vllm
+  serving: {max_batch: 128}
+
+Any number below may be an axis of a study, 'hardware: {device.hbm.bandwidth: [3 TB/s, 5 TB/s]}', or be set by
+'--set device.hbm.bandwidth=5TB/s'; of a dimension its name comes first: fabric.node.bandwidth.
+)";
+  const auto add = [&](const std::string& heading, const std::string& prefix, const auto& numbers) {
+    text += "\n" + heading + "\n";
+    for (const auto& row : numbers)
+      if (row.use != KeyUse::for_the_reader)
+        text += fmt::format("  {}{}: {}\n", prefix, row.path, row.meaning);
+  };
+  add("Numbers of a device", "device.", device_numbers());
+  add("Numbers of a dimension of the fabric", "fabric.NAME.", dimension_numbers());
+  add("Numbers of a stack", "stack.", stack_numbers());
   return text;
 }
 
@@ -394,9 +438,10 @@ int run_help(const GuideArguments& arguments, const CommonOptions& /*common*/) {
   }
   if (topic == "space") return std::cout << space_topic(), kDone;
   if (topic == "workload") return std::cout << workload_topic(), kDone;
+  if (topic == "hardware") return std::cout << hardware_topic(), kDone;
   const auto folder = documents_folder();
   if (!folder) throw std::runtime_error("the documents that belong to this program are gone");
-  std::vector<std::string> topics = {"space", "workload"};
+  std::vector<std::string> topics = {"space", "workload", "hardware"};
   for (const bool whole : {true, false}) {
     for (const auto& [name, file] : kDocuments) {
       const auto text = input::read_file(*folder / file, input::kMostTableBytes, "a document");

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/base/safe_text.h"
+#include "engine/serving/load/drawn_requests.h"
 #include "engine/spec/plan_axes.h"
 #include "results_schema/rows/columns.h"
 #include "results_schema/rows/limits.h"
@@ -107,7 +108,11 @@ void add_times(const SimulatedPoint& point, Json& json) {
     add("itl", p.itl, p.itl_spread);
     add("e2e", p.e2e, p.e2e_spread);
     json["decode_batch"] = number(p.decode_batch, known);
-    if (point.setting.workload.load) {
+    if (const auto& load = point.setting.workload.load) {
+      if (arrivals_drawn(*load)) {
+        json["request_rate_per_s"] = load->request_rate;
+        json["sent_requests_per_s"] = serving::drawn_rate(*load);
+      }
       results::PointRecord record{0, point.plan, point.setting.workload, {}, p};
       record.promises_kept =
           known && std::ranges::none_of(misses_of(point), &results::LimitCheck::Miss::promise);
@@ -147,8 +152,13 @@ std::string load_text(const WorkloadSpec& workload) {
                      counted(load.requests.of(workload.concurrency), "request"), name_of(load.statistic));
 }
 
+/// Whether the requests of a load come at moments that are drawn at the rate asked for.
+bool arrivals_drawn(const LoadSpec& load) {
+  return load.open() && !load.trace && !load.sessions && load.arrivals != ArrivalProcess::constant;
+}
+
 /// Latencies, queue and cache of a load that is simulated request by request.
-void print_load(std::ostream& out, const Prediction& p, bool promises) {
+void print_load(std::ostream& out, const Prediction& p, const LoadSpec& load) {
   const LoadPrediction& l = p.load;
   out << "\nload      " << requests_text(l.requests_per_s) << ", " << format_seconds(l.queue.value())
       << " in the queue; cache in use " << format_percent(l.kv_mean) << ", at most "
@@ -159,7 +169,14 @@ void print_load(std::ostream& out, const Prediction& p, bool promises) {
         << (l.done < 1 ? fmt::format(", of which {} are done and measured", format_percent(l.done)) : "")
         << '\n';
   }
-  if (promises) {
+  if (arrivals_drawn(load)) {
+    const double sent = serving::drawn_rate(load), more = sent / load.request_rate - 1;
+    out << "          sent at " << requests_text(sent) << ", "
+        << fmt::format("{} {}", format_percent(std::abs(more)), more < 0 ? "below" : "above")
+        << " the rate asked for, as the arrivals of "
+        << counted(static_cast<std::uint64_t>(load.requests.number), "request") << " are drawn at random\n";
+  }
+  if (load.promised != LatencyBounds()) {
     out << "          " << format_percent(l.attainment)
         << " of the requests keep what is promised, each by its own latencies\n";
   }
@@ -228,8 +245,7 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
     const std::vector<MemoryUse>& experts = point.details.expert_memory;
     if (!experts.empty() && experts.front().total() == p.memory_peak) out << ", with experts";
     out << '\n';
-    if (const std::string tight = tight_memory(p.memory_peak.value(), capacity(point)); !tight.empty())
-      out << "          " << tight << '\n';
+    for (const std::string& note : memory_notes(point.setting, p)) out << "          " << note << '\n';
   }
   if (!p.has_times()) return;
   if (is_training(point)) {
@@ -255,7 +271,7 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
   out << "error     " << expected_error_text(point.remarks, point.setting.workload.phase) << '\n';
   for (const std::string& assumed : point.study.assumptions)
     out << "assumed   " << printable(assumed) << '\n';
-  if (const auto& load = point.setting.workload.load) print_load(out, p, load->promised != LatencyBounds());
+  if (const auto& load = point.setting.workload.load) print_load(out, p, *load);
 }
 
 Rows neighbours(const SimulatedPoint& point) {
@@ -373,6 +389,10 @@ PointRemarks remarks_on(const sweep::Study& study, const Setting& setting, const
   PointRemarks remarks;
   if (prediction.status != Status::ok)
     remarks.nearest_feasible = nearest_feasible(setting, plan, kNeighbours);
+  if (prediction.status == Status::memory) {
+    remarks.evidence_reason = "the plan does not fit, so that no run of it can be measured";
+    return remarks;
+  }
   evidence::Finding& finding = remarks.finding = sweep::assess_setting(study, index);
   remarks.evidence_reason = evidence::reason(finding, sweep::regime_of(study, index));
   finding.assessment = evidence::assess_plan(finding, plan);
@@ -435,6 +455,7 @@ Json to_json(const SimulatedPoint& point) {
       json["missed"].push_back({{"bound", miss_name(point, miss)}, {"by", number(miss.by, true)}});
   }
   json["memory_capacity_bytes"] = capacity(point);
+  json["memory_notes"] = memory_counted(p) ? memory_notes(point.setting, p) : std::vector<std::string>();
   json["memory_tight"] = memory_counted(p) && !tight_memory(p.memory_peak.value(), capacity(point)).empty();
   json["assumptions"] = point.study.assumptions;
   json["plan"] = plan_json(point.plan, point.setting.workload.phase);
