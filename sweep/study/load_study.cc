@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/base/safe_text.h"
 #include "sweep/space/constraint.h"
 #include "sweep/study/axis_values.h"
 #include "sweep/study/evidence_of.h"
@@ -159,7 +160,7 @@ class StudyParser {
   void read_fabric(const yaml::Node& cluster, const yaml::Node* gpus) {
     std::vector<std::int64_t> counts;
     const yaml::Node& where = gpus != nullptr ? *gpus : cluster;
-    if (where.where.line == 0) counts_set_by_ = yaml::to_string(where.where);
+    if (where.where.line == 0) counts_set_by_ = echo(yaml::to_string(where.where));
     if (gpus != nullptr && !gpus->is_scalar()) {
       const AxisList list = parse_integer_axis({*gpus, "gpus", diagnostics_},
                                                {.low = 1, .high = kMostGpus, .whole = std::nullopt});

@@ -203,6 +203,9 @@ TEST_F(NewTest, StudiesTakeOtherNumbersOfGpus) {
                        "warning: --set gpus=4: no plan on so many GPUs has these values of space, which "
                        "are left out: tensor_parallel 8, pipeline_parallel [8, 16]\n"))
       << fewer.err;
+  const Finished listed = run({"simulate", "study.yaml", "--set", "gpus=[2,\n4]", "--json"});
+  EXPECT_TRUE(contains(listed.err, "warning: --set gpus=[2,\\n4]: ")) << listed.err;
+  EXPECT_EQ(nlohmann::json::parse(listed.out).at("assumptions").size(), 2U) << listed.out;
   // On one GPU whole axes have no effect.
   const Finished one = run({"check", "study.yaml", "--set", "gpus=1"});
   EXPECT_EQ(one.code, 0) << one.err;
