@@ -93,6 +93,11 @@ Json plan_json(const ParallelPlan& plan, Phase phase) {
   return json;
 }
 
+/// Whether the requests of a load come at moments that are drawn at the rate asked for.
+bool arrivals_drawn(const LoadSpec& load) {
+  return load.open() && !load.trace && !load.sessions && load.arrivals != ArrivalProcess::constant;
+}
+
 void add_times(const SimulatedPoint& point, Json& json) {
   const Prediction& p = point.prediction;
   const bool known = p.has_times();
@@ -150,11 +155,6 @@ std::string load_text(const WorkloadSpec& workload) {
       load.sessions ? fmt::format(", sessions of {:.3g} turns", load.sessions->means().turns) : "";
   return fmt::format("{}{}, {} simulated ({})", source, sessions,
                      counted(load.requests.of(workload.concurrency), "request"), name_of(load.statistic));
-}
-
-/// Whether the requests of a load come at moments that are drawn at the rate asked for.
-bool arrivals_drawn(const LoadSpec& load) {
-  return load.open() && !load.trace && !load.sessions && load.arrivals != ArrivalProcess::constant;
 }
 
 /// Latencies, queue and cache of a load that is simulated request by request.
