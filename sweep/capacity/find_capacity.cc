@@ -74,18 +74,13 @@ class Search {
         if (!at.misses.empty() && (!nearest || says_more(at, *nearest))) nearest = at;
         take(std::move(looked), answer);
       }
-      if (!answer.best) answer.fewer_gpus = gpus, answer.fewer = std::move(nearest);
+      if (!answer.best && nearest) answer.fewer = std::move(nearest);
       answer.complete = goes_on();
       if (answer.complete) answer.most_gpus = gpus;
     }
-    if (answer.best) {
-      answer.nearest.reset();
-      std::erase_if(cut_, [&](const Cut& cut) { return cut.gpus != answer.fewer_gpus; });
-    } else {
-      answer.fewer_gpus = 0;
-      answer.fewer.reset();
-    }
+    (answer.best ? answer.nearest : answer.fewer).reset();
     std::optional<CapacityPoint>& nearest = answer.best ? answer.fewer : answer.nearest;
+    if (answer.fewer) std::erase_if(cut_, [&](const Cut& cut) { return cut.gpus != answer.fewer->gpus; });
     if (answer.complete && nearest && nearest->simulated) look_nearer(answer, *nearest);
     cut_.clear();
     std::ranges::sort(answer.kills, [](const CapacityKill& a, const CapacityKill& b) {

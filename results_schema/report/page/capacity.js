@@ -70,8 +70,7 @@ function errorOf({expected_error: error, evidence, evidence_reason: reason, memo
 const missedBy = (found) => `${planOf(found)} on ${formatCount(found.gpus)} GPUs, ${found.simulated ? "" : "by its floors "}with ${found.needs.join(", ")}`;
 
 /** By how much the next smaller number of GPUs misses what is asked for. */
-function fewerOf({fewer, fewer_gpus: gpus}) {
-  if (!fewer) return `On ${formatCount(gpus)} GPUs rules, constraints and memory leave no plan.`;
+function fewerOf({fewer}) {
   return `One step fewer misses by ${fewer.simulated ? "" : "at least "}${formatPercent(fewer.missed_by)}: ${missedBy(fewer)}.`;
 }
 
@@ -79,7 +78,7 @@ function drawProofs() {
   byId("proofs").replaceChildren(...DATA.answers.flatMap((answer) => [
     element("h3", {}, loadOf(answer)), element("p", {}, answer.certificate.text),
     ...(answer.plan ? [element("p", {}, errorOf(answer))] : []),
-    ...(answer.fewer_gpus ? [element("p", {}, fewerOf(answer))] : []),
+    ...(answer.fewer ? [element("p", {}, fewerOf(answer))] : []),
     ...(!answer.launch ? [] : answer.launch.startsWith("none: ") ? [element("p", {className: "note"}, `launch: ${answer.launch}`)] : [element("p", {className: "note"}, "What runs it, printed by"), commandBox(answer.launch)]),
     ...(answer.nearest ? [element("p", {className: "note"}, `nearest: ${missedBy(answer.nearest)}`)] : []),
   ]));

@@ -185,7 +185,6 @@ class CapacityWriter {
       json["memory_capacity_bytes"] = setting_of(*answer.best).system.device.memory_capacity().value();
       json["kv_cache_precision"] = name_of(setting_of(*answer.best).policy().kv_cache);
       if (points) json["memory_note"] = memory_text(*answer.best) + (tight.empty() ? "" : "; " + tight);
-      json["fewer_gpus"] = answer.fewer_gpus > 0 ? Json(answer.fewer_gpus) : Json();
       json["fewer"] = answer.fewer ? missing_json(*answer.fewer, rate(answer)) : Json();
     }
     Json fates = Json::object();
@@ -232,7 +231,7 @@ class CapacityWriter {
       out << "memory    " << memory_text(*answer.best) << '\n';
       if (const std::string tight = tight_text(*answer.best); !tight.empty())
         out << "          " << tight << '\n';
-      if (answer.fewer_gpus > 0) out << "fewer     " << fewer_text(answer) << '\n';
+      if (answer.fewer) out << "fewer     " << fewer_text(answer) << '\n';
       out << "error     " << expected_error_text(error_of(*answer.best), Phase::inference) << '\n';
       return;
     }
@@ -279,10 +278,9 @@ class CapacityWriter {
   }
   /// By how much the next smaller number of GPUs misses what is asked for.
   [[nodiscard]] std::string fewer_text(const CapacityAnswer& answer) const {
-    const std::string gpus = counted(static_cast<std::uint64_t>(answer.fewer_gpus), "GPU");
-    if (!answer.fewer) return fmt::format("on {} rules, constraints and memory leave no plan", gpus);
     const CapacityPoint& at = *answer.fewer;
-    return fmt::format("on {} the nearest plan, {}, misses by {}{}: {}", gpus, plan_there(at),
+    return fmt::format("on {} the nearest plan, {}, misses by {}{}: {}",
+                       counted(static_cast<std::uint64_t>(at.gpus), "GPU"), plan_there(at),
                        at.simulated ? "" : "at least ", format_percent(at.worst()),
                        joined_changes(at, rate(answer)));
   }
