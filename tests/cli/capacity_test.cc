@@ -330,7 +330,9 @@ TEST_F(CapacityTest, SaysItsMemoryAndWhatOneStepFewerMisses) {
                         .out);
     EXPECT_EQ(point.at("status"), "missed");
     const double sustained = point.at("sustained_requests_per_s");
-    if (sustained > 0) EXPECT_NEAR(fewer.at("missed_by").get<double>(), 40 / sustained - 1, 1e-9);
+    if (sustained > 0) {
+      EXPECT_NEAR(fewer.at("missed_by").get<double>(), 40 / sustained - 1, 1e-9);
+    }
   }
   // On the first number of GPUs there are no fewer.
   const json first = answers({"--set", "gpus=[8, 16]", "--rate", "1"}).at(0);

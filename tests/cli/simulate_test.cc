@@ -371,7 +371,7 @@ TEST_F(SimulateTest, SaysTheRateOfThisRunBesideTheOneAskedFor) {
   std::string served = kInferenceStudy;
   served.replace(served.find("concurrency: [8, 32]"), 20,
                  "request_rate: 2 /s, client: {requests: 100, seed: 3}");
-  const json point = simulate({"--point", "tp=8", "--timeline", "load.json"}, served);
+  const json point = simulate({"--point", "tp=8", "--timeline", "load.json"}, served.c_str());
   EXPECT_EQ(point.at("request_rate_per_s"), 2.0);
   // The moments at which the timeline has requests sent, the last of them the end of all gaps.
   double last = 0;
@@ -391,7 +391,7 @@ TEST_F(SimulateTest, SaysTheRateOfThisRunBesideTheOneAskedFor) {
       << text.out;
   EXPECT_TRUE(contains(text.out, sent > 2 ? " % above the rate" : " % below the rate")) << text.out;
   served.insert(served.find("request_rate"), "arrivals: constant, ");
-  const json even = simulate({"--point", "tp=8"}, served);
+  const json even = simulate({"--point", "tp=8"}, served.c_str());
   EXPECT_FALSE(even.contains("sent_requests_per_s"));
   EXPECT_FALSE(contains(run({"simulate", "study.yaml", "--point", "tp=8"}).out, "drawn at random"));
 }

@@ -95,7 +95,9 @@ void expect_fewer(const Study& study, const CapacityAnswer& floors, const Capaci
   EXPECT_GT(all.fewer->worst(), 0);
   if (all.fewer->misses.front().reason < results::kFirstLimitReason) return;  // none keeps up
   EXPECT_LE(floors.fewer->worst(), all.fewer->worst());
-  if (floors.fewer->simulated) EXPECT_EQ(floors.fewer->id, all.fewer->id);
+  if (floors.fewer->simulated) {
+    EXPECT_EQ(floors.fewer->id, all.fewer->id);
+  }
 }
 
 /// Holds the capacity of a study with one workload against that of brute force, with floors and without, and stopped
