@@ -156,15 +156,16 @@ TEST_F(GuideTest, CompletionIsThatOfTheOptions) {
 // The files that the topic shows work as they stand there.
 TEST_F(GuideTest, TheHardwareOfTheTopicWorks) {
   std::istringstream lines(run({"help", "hardware"}).out);
-  std::string device, cluster, stack;
-  std::string* into = nullptr;
-  for (std::string line; std::getline(lines, line) && !line.starts_with("Numbers of a device");) {
-    if (line.starts_with("A device ")) into = &device;
-    if (line.starts_with("A cluster ")) into = &cluster;
-    if (line.starts_with("A stack ")) into = &stack;
-    if (line.starts_with("Any number ")) into = nullptr;
-    if (into != nullptr && line.starts_with("  ")) *into += line.substr(2) + '\n';
+  std::vector<std::string> shown;
+  bool inside = false;
+  for (std::string line; std::getline(lines, line);) {
+    const bool fence = line.starts_with("```");
+    if (fence && !inside) shown.emplace_back();
+    if (!fence && inside) shown.back() += line + '\n';
+    inside = inside != fence;
   }
+  ASSERT_EQ(shown.size(), 3U);
+  const std::string &cluster = shown[0], &stack = shown[1], &device = shown[2];
   write("my-accelerator.yaml", device);
   write("my-cluster.yaml", cluster);
   write("my-stack.yaml", stack);

@@ -387,45 +387,17 @@ std::string workload_topic() {
   return text;
 }
 
-/// Device, cluster and stack as files have them, and all of their numbers by their tables.
-std::string hardware_topic() {
-  std::string text =
-      R"(A study names a device's cluster and a stack: presets of 'shardscape presets', paths of files, or the whole text.
-A device needs five lines, with 'base: h100-sxm-80gb' before them fewer (shardscape help devices):
-
-  name: my-accelerator
-  peak: {bf16: 1300 TFLOP/s, fp8: 2600 TFLOP/s}
-  memory: 192 GB
-  bandwidth: 5.3 TB/s
-  links: 450 GB/s
-
-A cluster is a device and a fabric of dimensions, innermost first (shardscape help cluster files):
-
-  name: my-cluster
-  device: my-accelerator.yaml
-  dimensions:
-    - {name: node, kind: switch, size: 8, bandwidth: 450 GB/s, latency: 0.5 us}
-    - {name: network, kind: fat_tree, size: fill, levels: 3, radix: 64, bandwidth: 400 Gb/s, latency: 1.5 us,
-       scope: scale_out}
-
-A stack is the software, and mostly a preset with changes (shardscape help stack files):
-
-  base: vllm
-  name: my-vllm
-  serving: {max_batch: 128}
-
-Any number below may be an axis of a study, 'hardware: {device.hbm.bandwidth: [3 TB/s, 5 TB/s]}', or be set by
-'--set device.hbm.bandwidth=5TB/s'; of a dimension its name comes first: fabric.node.bandwidth.
-)";
-  const auto add = [&](const std::string& heading, const std::string& prefix, const auto& numbers) {
-    text += "\n" + heading + "\n";
+/// All numbers that an axis of `hardware` or `--set` may change, by their tables.
+std::string hardware_numbers() {
+  std::string text;
+  const auto add = [&](const char* prefix, const auto& numbers) {
     for (const auto& row : numbers)
       if (row.use != KeyUse::for_the_reader)
         text += fmt::format("  {}{}: {}\n", prefix, row.path, row.meaning);
   };
-  add("Numbers of a device", "device.", device_numbers());
-  add("Numbers of a dimension of the fabric", "fabric.NAME.", dimension_numbers());
-  add("Numbers of a stack", "stack.", stack_numbers());
+  add("device.", device_numbers());
+  add("fabric.NAME.", dimension_numbers());  // NAME: of the dimension
+  add("stack.", stack_numbers());
   return text;
 }
 
@@ -438,7 +410,6 @@ int run_help(const GuideArguments& arguments, const CommonOptions& /*common*/) {
   }
   if (topic == "space") return std::cout << space_topic(), kDone;
   if (topic == "workload") return std::cout << workload_topic(), kDone;
-  if (topic == "hardware") return std::cout << hardware_topic(), kDone;
   const auto folder = documents_folder();
   if (!folder) throw std::runtime_error("the documents that belong to this program are gone");
   std::vector<std::string> topics = {"space", "workload", "hardware"};
@@ -446,7 +417,8 @@ int run_help(const GuideArguments& arguments, const CommonOptions& /*common*/) {
     for (const auto& [name, file] : kDocuments) {
       const auto text = input::read_file(*folder / file, input::kMostTableBytes, "a document");
       if (!text) continue;
-      const std::string part = whole ? (name == topic ? *text : "") : section(*text, topic);
+      std::string part = whole ? (name == topic ? *text : "") : section(*text, topic);
+      if (!part.empty() && topic == "hardware") part += section(*text, "in five lines") + hardware_numbers();
       if (!part.empty()) return std::cout << part, kDone;
       if (!name.empty() && whole) topics.emplace_back(name);
     }
