@@ -121,7 +121,7 @@ TEST_F(NewTest, AsksOnATerminal) {
       dialogue("llama3.1-8\nllama3.1-8b\ndgx-h100\n12\n16\nserving\n\n128\nfast\n4 /s\nttft_p95: 2 s\n");
   EXPECT_TRUE(contains(text, "model (a name of 'shardscape presets'")) << text;
   EXPECT_TRUE(contains(text, "unknown model")) << text;  // the misspelt one is asked for again
-  EXPECT_TRUE(contains(text, "study.yaml: llama3.1-8b on 16 x h100-sxm-80gb, inference")) << text;
+  EXPECT_TRUE(contains(text, "study.yaml: llama3.1-8b on 16 x h100-sxm-80gb, serving")) << text;
   EXPECT_TRUE(contains(text, "prompt-tokens (tokens of each request; or nothing): ")) << text;
   EXPECT_TRUE(contains(text, "is no rate of requests, such as 3 /s")) << text;  // asked for again
   EXPECT_FALSE(contains(text, "concurrency (")) << text;

@@ -389,15 +389,13 @@ PointRemarks remarks_on(const sweep::Study& study, const Setting& setting, const
   PointRemarks remarks;
   if (prediction.status != Status::ok)
     remarks.nearest_feasible = nearest_feasible(setting, plan, kNeighbours);
-  if (prediction.status == Status::memory) {
-    remarks.evidence_reason = "the plan does not fit, so that no run of it can be measured";
-    return remarks;
-  }
   evidence::Finding& finding = remarks.finding = sweep::assess_setting(study, index);
   remarks.evidence_reason = evidence::reason(finding, sweep::regime_of(study, index));
   finding.assessment = evidence::assess_plan(finding, plan);
   if (finding.assessment.gap == EvidenceGap::degrees)
     remarks.evidence_reason = evidence::larger_degree(finding, plan);
+  if (prediction.status == Status::memory)
+    remarks.evidence_reason += "; the plan does not fit, this is of its time as if it did";
   return remarks;
 }
 
