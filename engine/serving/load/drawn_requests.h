@@ -75,8 +75,8 @@ class DrawnRequests {
 };
 
 /// The rate at which the requests that count come in a run: their number over the time in which they are sent, from the
-/// end of the warm-up on. Drawn at random, so few differ from the rate that was asked for. Of an open loop that is drawn
-/// request by request (no trace, no sessions), in requests per second over all replicas. O(requests).
+/// end of the warm-up on. Drawn at random, so few requests differ from the rate that was asked for. Of an open loop
+/// that is drawn request by request (no trace, no sessions), in requests per second over all replicas. O(requests).
 double drawn_rate(const LoadSpec& load);
 
 /// Takes the prompts of a load as the first ones of its sessions, and has those of all turns in their place; where the

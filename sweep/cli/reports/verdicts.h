@@ -37,8 +37,8 @@ std::string tight_memory(double bytes, double capacity);
 /// Of a plan that takes more of a GPU's memory than this, what decides it is named: the part of memory whose format the
 /// stack or the precision chooses.
 inline constexpr double kFullMemory = 0.9;
-/// What is to be known of the memory of a plan, a line each: tight_memory(), and gradients (or the key-value cache) with
-/// their bytes and format where it is full. Empty where the memory was not counted.
+/// What is to be known of the memory of a plan, a line each: tight_memory(), and gradients (or the key-value cache)
+/// with their bytes and format where it is full. Empty where the memory was not counted.
 std::vector<std::string> memory_notes(const Setting& setting, const Prediction& prediction);
 
 struct VerdictCounts {
