@@ -259,6 +259,24 @@ TEST_F(PageBrowserTest, PaperHoldsThePage) {
   EXPECT_GT(found.at("scatter"), 500);
 }
 
+// The bars of the two times are as long as the times, and each side says its error and what runs it.
+TEST_F(PageBrowserTest, BarsOfAComparisonBeginAtZero) {
+  done({"compare", study_of("llama3.1-70b-64xa100"), "--point", "tp=4,pp=4,dp=4,zero=1,recompute=selective",
+        "--point", "tp=4,pp=4,dp=4,zero=1", "--report", "waterfall.html"});
+  const json found = open_page("waterfall.html", 1400, false).in_page(R"js(
+    const chart = Chart.getChart("waterfall");
+    return {least: chart.scales.x.min, bars: chart.data.datasets[0].data, times: DATA.figures[0],
+            commands: [...byId("runs").querySelectorAll("code")].map((code) => code.textContent),
+            says: byId("runs").textContent};)js");
+  EXPECT_EQ(found.at("least"), 0);
+  EXPECT_EQ(found.at("bars").front(), json::array({0, found.at("times").at("a")}));
+  EXPECT_EQ(found.at("bars").back(), json::array({0, found.at("times").at("b")}));
+  ASSERT_EQ(found.at("commands").size(), 2U);
+  for (const json& command : found.at("commands"))
+    EXPECT_TRUE(command.get<std::string>().starts_with("shardscape launch ")) << command;
+  EXPECT_TRUE(contains(found.at("says").get<std::string>(), "Expected error: ±")) << found.at("says");
+}
+
 TEST_F(PageBrowserTest, EveryoneCanReadThePages) {
   const std::string rules = test::accessibility_rules(work().string());
   if (rules.empty()) GTEST_SKIP() << "npm does not give axe-core's rules: " << read_file(work() / "npm.log");
