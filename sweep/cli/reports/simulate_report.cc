@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "engine/base/safe_text.h"
-#include "engine/serving/load/drawn_requests.h"
 #include "engine/spec/plan_axes.h"
 #include "results_schema/rows/columns.h"
 #include "results_schema/rows/limits.h"
@@ -21,6 +20,7 @@
 #include "sweep/space/point_text.h"
 #include "sweep/study/evidence_of.h"
 #include "sweep/study/expert_load_parser.h"
+#include "sweep/study/sent_rate.h"
 
 namespace shardscape::cli {
 
@@ -93,11 +93,6 @@ Json plan_json(const ParallelPlan& plan, Phase phase) {
   return json;
 }
 
-/// Whether the requests of a load come at moments that are drawn at the rate asked for.
-bool arrivals_drawn(const LoadSpec& load) {
-  return load.open() && !load.trace && !load.sessions && load.arrivals != ArrivalProcess::constant;
-}
-
 void add_times(const SimulatedPoint& point, Json& json) {
   const Prediction& p = point.prediction;
   const bool known = p.has_times();
@@ -114,9 +109,9 @@ void add_times(const SimulatedPoint& point, Json& json) {
     add("e2e", p.e2e, p.e2e_spread);
     json["decode_batch"] = number(p.decode_batch, known);
     if (const auto& load = point.setting.workload.load) {
-      if (arrivals_drawn(*load)) {
+      if (const auto sent = sweep::sent_rate(*load)) {
         json["request_rate_per_s"] = load->request_rate;
-        json["sent_requests_per_s"] = serving::drawn_rate(*load);
+        json["sent_requests_per_s"] = *sent;
       }
       results::PointRecord record{0, point.plan, point.setting.workload, {}, p};
       record.promises_kept =
@@ -169,9 +164,9 @@ void print_load(std::ostream& out, const Prediction& p, const LoadSpec& load) {
         << (l.done < 1 ? fmt::format(", of which {} are done and measured", format_percent(l.done)) : "")
         << '\n';
   }
-  if (arrivals_drawn(load)) {
-    const double sent = serving::drawn_rate(load), more = sent / load.request_rate - 1;
-    out << "          sent at " << requests_text(sent) << ", "
+  if (const auto sent = sweep::sent_rate(load)) {
+    const double more = *sent / load.request_rate - 1;
+    out << "          sent at " << requests_text(*sent) << ", "
         << fmt::format("{} {}", format_percent(std::abs(more)), more < 0 ? "below" : "above")
         << " the rate asked for, as the arrivals of "
         << counted(static_cast<std::uint64_t>(load.requests.number), "request") << " are drawn at random\n";
