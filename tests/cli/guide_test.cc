@@ -156,16 +156,16 @@ TEST_F(GuideTest, CompletionIsThatOfTheOptions) {
 // The files that the topic shows work as they stand there.
 TEST_F(GuideTest, TheHardwareOfTheTopicWorks) {
   std::istringstream lines(run({"help", "hardware"}).out);
-  std::vector<std::string> shown;
+  std::vector<std::string> blocks;
   bool inside = false;
   for (std::string line; std::getline(lines, line);) {
     const bool fence = line.starts_with("```");
-    if (fence && !inside) shown.emplace_back();
-    if (!fence && inside) shown.back() += line + '\n';
+    if (fence && !inside) blocks.emplace_back();
+    if (!fence && inside) blocks.back() += line + '\n';
     inside = inside != fence;
   }
-  ASSERT_EQ(shown.size(), 3U);
-  const std::string &cluster = shown[0], &stack = shown[1], &device = shown[2];
+  ASSERT_EQ(blocks.size(), 3U);
+  const std::string &cluster = blocks[0], &stack = blocks[1], &device = blocks[2];
   write("my-accelerator.yaml", device);
   write("my-cluster.yaml", cluster);
   write("my-stack.yaml", stack);
