@@ -376,7 +376,8 @@ TEST_F(SimulateTest, SaysTheRateOfThisRunBesideTheOneAskedFor) {
   // The moments at which the timeline has requests sent, the last of them the end of all gaps.
   double last = 0;
   int requests = 0;
-  for (const json& event : json::parse(read_file(work() / "load.json")).at("traceEvents")) {
+  const json timeline = json::parse(read_file(work() / "load.json"));
+  for (const json& event : timeline.at("traceEvents")) {
     if (event.at("name").get<std::string>() != "wait") continue;
     last = std::max(last, event.at("ts").get<double>() / 1e6);
     ++requests;
