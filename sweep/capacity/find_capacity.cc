@@ -67,15 +67,22 @@ class Search {
          ++count) {
       const std::int64_t gpus = job_.study().gpu_counts[count];
       if (options_.tell) options_.tell({workload, gpus, answer.simulated.size()});
+      std::optional<CapacityPoint> nearest;  // on so many
       for (Looked& looked : look_at(workload, count)) {
-        if (looked.done) take(std::move(looked), answer);
+        if (!looked.done) continue;
+        const CapacityPoint& at = looked.point;
+        if (!at.misses.empty() && (!nearest || says_more(at, *nearest))) nearest = at;
+        take(std::move(looked), answer);
       }
+      if (!answer.best && nearest) answer.fewer = std::move(nearest);
       answer.complete = goes_on();
       if (answer.complete) answer.most_gpus = gpus;
     }
-    if (answer.complete && !answer.best && answer.nearest && answer.nearest->simulated) look_nearer(answer);
+    (answer.best ? answer.nearest : answer.fewer).reset();
+    std::optional<CapacityPoint>& nearest = answer.best ? answer.fewer : answer.nearest;
+    if (answer.fewer) std::erase_if(cut_, [&](const Cut& cut) { return cut.gpus != answer.fewer->gpus; });
+    if (answer.complete && nearest && nearest->simulated) look_nearer(answer, *nearest);
     cut_.clear();
-    if (answer.best) answer.nearest.reset();
     std::ranges::sort(answer.kills, [](const CapacityKill& a, const CapacityKill& b) {
       return a.plans == b.plans ? a.reason < b.reason : a.plans > b.plans;
     });
@@ -88,10 +95,10 @@ class Search {
   /// Plans that floors cut off miss at least what the floors show: those that may still miss by less than what was
   /// simulated are simulated, too, the least first. Where this is stopped the nearest is that of what was seen; that no
   /// plan does is proved all the same.
-  void look_nearer(CapacityAnswer& answer) {
+  void look_nearer(CapacityAnswer& answer, CapacityPoint& nearest) {
     std::ranges::sort(cut_, {}, [](const Cut& cut) { return std::pair(cut.at_least, cut.id); });
     for (const Cut& cut : cut_) {
-      if (keeps_up(*answer.nearest) && cut.at_least >= answer.nearest->worst()) break;
+      if (keeps_up(nearest) && cut.at_least >= nearest.worst()) break;
       Looked looked{
           CapacityFate::latency_floor, {cut.id, job_.space().point(cut.id), cut.gpus, {}, false, {}}, false};
       simulate(looked);
@@ -99,7 +106,7 @@ class Search {
       --answer.fates[static_cast<std::size_t>(CapacityFate::latency_floor)];
       ++answer.fates[static_cast<std::size_t>(looked.fate)];
       if (!looked.point.simulated) continue;
-      if (says_more(looked.point, *answer.nearest)) answer.nearest = looked.point;
+      if (says_more(looked.point, nearest)) nearest = looked.point;
       answer.simulated.push_back(std::move(looked.point));
     }
     std::ranges::sort(answer.simulated, {}, &CapacityPoint::id);

@@ -58,6 +58,9 @@ struct CapacityAnswer {
   /// Where nothing does: the plan whose largest miss is the least; of those that keep up with the requests, if any do.
   /// Where floors cut off all plans: the nearest by its floors.
   std::optional<CapacityPoint> nearest;
+  /// Where something does: the nearest plan, in the same sense, on the largest smaller number of GPUs that rules,
+  /// constraints and memory leave a plan on.
+  std::optional<CapacityPoint> fewer;
   std::array<std::uint64_t, 6> fates{};         ///< by CapacityFate
   EnumArray<Reason, std::uint64_t> rejected{};  ///< plans of CapacityFate::rule, by their reason
   /// The least number of GPUs with a plan that had to be simulated: all smaller ones are cut off without; 0 where there

@@ -245,8 +245,9 @@ void add_pool(const Framework& framework, const Case& of, const Answer& answer, 
   Launch own;
   add_program(framework, of, answer, own);
   std::ranges::move(own.files, std::back_inserter(launch.files));
-  launch.files.push_back({pool_name(of.pool) + ".sh", fmt::format("#!/bin/sh\nPORT=${{PORT:-{}}}\n{}",
-                                                                  first_port(of.pool), own.command)});
+  launch.files.push_back(
+      {pool_name(of.pool) + ".sh",
+       fmt::format("#!/bin/sh\n{}PORT=${{PORT:-{}}}\n{}", kToOwnFolder, first_port(of.pool), own.command)});
 }
 
 /// Starts the servers and the router where one machine has all GPUs; elsewhere says what each machine starts, and
@@ -406,7 +407,8 @@ Launch write_launch(const Framework& framework, const LaunchWish& wish) {
   }
   if (cases.size() == 1 || !launch.refused.empty()) return launch;
   const Facts facts = framework.words->complete(facts_of(cases.front()));
-  launch.files.push_back({"router.sh", "#!/bin/sh\n" + lines_of(framework.router, facts)});
+  launch.files.push_back(
+      {"router.sh", std::string("#!/bin/sh\n") + kToOwnFolder + lines_of(framework.router, facts)});
   launch.command = start_pools(cases, wish.gpus_per_node);
   return launch;
 }

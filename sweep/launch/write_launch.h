@@ -9,6 +9,9 @@
 
 namespace shardscape::launch {
 
+/// A line of shell that goes to the script's own folder, where the files beside it are, wherever it is started.
+inline constexpr const char* kToOwnFolder = "CDPATH= cd -- \"$(dirname -- \"$0\")\" || exit\n";
+
 struct LaunchFile {
   std::string name, text;
 };

@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/base/safe_text.h"
 #include "sweep/space/constraint.h"
 #include "sweep/study/axis_values.h"
 #include "sweep/study/evidence_of.h"
@@ -21,6 +22,7 @@
 #include "sweep/study/overrides.h"
 #include "sweep/study/placement_axis.h"
 #include "sweep/study/stack_policies.h"
+#include "sweep/study/starter.h"
 #include "sweep/study/study_parts.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/loader.h"
@@ -33,6 +35,16 @@ namespace shardscape::sweep {
 namespace fs = std::filesystem;
 
 namespace {
+
+/// Keys of `workload:` and `space:`, for who sets one without naming its part.
+std::vector<std::string> inner_paths() {
+  std::vector<std::string> paths = {"workload.phase", "workload.expert_load",
+                                    std::string("space.") + kPrefillGpus};
+  for (const StarterKey& key : kStarterKeys)
+    if (key.name != "promises") paths.push_back("workload." + std::string(key.name));
+  for (const PlanAxisRow& row : kPlanRows) paths.push_back(std::string("space.") + row.column);
+  return paths;
+}
 
 /// Reads the keys of a study in the order in which they depend on each other; every step goes as far as earlier
 /// problems allow.
@@ -48,7 +60,9 @@ class StudyParser {
         state_(root.where, "", diagnostics),
         reader_(root, "", state_),
         catalog_(catalog),
-        loader_(catalog, diagnostics) {}
+        loader_(catalog, diagnostics) {
+    state_.set_paths(inner_paths);
+  }
 
   std::optional<Study> run() {
     if (!root_.is_map()) return std::nullopt;
@@ -113,8 +127,7 @@ class StudyParser {
   void read_references() {
     const yaml::Node* gpus = reader_.take("gpus");
     const yaml::Node* domain = reader_.take("gpus_per_domain");
-    if (const yaml::Node* node = reader_.take_required("model"))
-      model_ = loader_.model({*node, "model", folder_});
+    if (const yaml::Node* node = reader_.take_required("model")) read_model(*node);
     if (const yaml::Node* node = reader_.take_required("cluster")) {
       cluster_ = loader_.cluster({*node, "cluster", folder_});
       if (cluster_ && (domain == nullptr || read_domain(*domain))) read_fabric(*node, gpus);
@@ -125,6 +138,12 @@ class StudyParser {
     if (model_) study_.model_name = model_->name;
     if (cluster_) study_.cluster_name = cluster_->name;
     if (stack_) study_.stack_name = stack_->name;
+  }
+
+  void read_model(const yaml::Node& node) {
+    model_ = loader_.model({node, "model", folder_});
+    const yaml::Node* const base = node.is_map() ? node.find("base") : &node;
+    if (base != nullptr) study_.model_reference = base->text;
   }
 
   /// Reads how many GPUs of each NVLink domain a job of the cluster takes.
@@ -141,6 +160,7 @@ class StudyParser {
   void read_fabric(const yaml::Node& cluster, const yaml::Node* gpus) {
     std::vector<std::int64_t> counts;
     const yaml::Node& where = gpus != nullptr ? *gpus : cluster;
+    if (where.where.line == 0) counts_set_by_ = echo(yaml::to_string(where.where));
     if (gpus != nullptr && !gpus->is_scalar()) {
       const AxisList list = parse_integer_axis({*gpus, "gpus", diagnostics_},
                                                {.low = 1, .high = kMostGpus, .whole = std::nullopt});
@@ -223,7 +243,10 @@ class StudyParser {
     for (const WorkloadSpec& workload : study_.workloads) {
       context.largest_batch = std::max(context.largest_batch.value_or(1), workload.global_batch);
     }
-    study_.space = parse_space(reader_.take("space"), root_.where, context, diagnostics_);
+    context.set_by = counts_set_by_;
+    ParsedSpace parsed = parse_space(reader_.take("space"), root_.where, context, diagnostics_);
+    study_.space = std::move(parsed.space);
+    if (!parsed.assumption.empty()) study_.assumptions.push_back(std::move(parsed.assumption));
   }
 
   void read_layout_key() {
@@ -530,6 +553,7 @@ class StudyParser {
   std::optional<yaml::Cluster> cluster_;
   std::optional<StackProfile> stack_;
   std::vector<FabricSpec> fabrics_;  ///< for each number of GPUs
+  std::string counts_set_by_;        ///< the override that gave these numbers; empty: the file did
   std::optional<Phase> phase_;
 };
 

@@ -1,5 +1,6 @@
 // Reads the axes of `space:` by the table of plan axes, and reports axes that have no effect in any plan, and degrees
-// of which no product gives the number of GPUs.
+// of which no product gives the number of GPUs. Where that number is not the file's own but set from outside, what no
+// plan on so many GPUs has is left out instead, as long as something is left.
 #include "sweep/study/study_parts.h"
 
 #include <fmt/format.h>
@@ -16,6 +17,8 @@ namespace shardscape::sweep {
 namespace {
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int32_t>::max();
+/// The degrees of pools, beside the number of GPUs that prefill.
+constexpr std::array kPoolDegrees = {PlanKey::prefill_tensor, PlanKey::prefill_pipeline, PlanKey::ffn};
 
 /// Which degrees exceed 1 in some plan that uses all GPUs, and whether there is any plan.
 struct Reach {
@@ -103,15 +106,21 @@ class SpaceParser {
         state_(node.where, "", diagnostics),
         reader_(node, "space", state_) {}
 
-  SpaceSpec run() {
+  ParsedSpace run() {
     const std::size_t before = diagnostics_.size();
-    if (!node_.is_map()) return space_;
+    const auto good = [&] { return diagnostics_.size() == before && !state_.failed() && most_gpus(); };
+    if (!node_.is_map()) return {space_, ""};
     read_degrees();
     read_settings();
     read_prefill();
     reader_.finish();
-    if (diagnostics_.size() == before && !state_.failed() && most_gpus()) check_reach(*most_gpus());
-    return space_;
+    if (good() && !context_.set_by.empty()) leave_out(*most_gpus());
+    if (good()) check_reach(*most_gpus());
+    return {space_, left_out_.empty()
+                        ? ""
+                        : fmt::format("{}: no plan on so many GPUs has these values of space, which "
+                                      "are left out: {}",
+                                      context_.set_by, fmt::join(left_out_, ", "))};
   }
 
  private:
@@ -126,9 +135,17 @@ class SpaceParser {
     if (node != nullptr) state_.bad(path_of(key), node->where, "has no effect " + reason);
   }
 
+  /// Whether the node is the file's own while the number of GPUs is not: it was written for another number.
+  [[nodiscard]] bool of_another_number(const yaml::Node& node) const {
+    return !context_.set_by.empty() && node.where.line > 0;
+  }
+  /// The greatest value that an axis with degrees may name.
+  [[nodiscard]] std::int64_t highest(const yaml::Node& node, std::int64_t most) const {
+    return of_another_number(node) ? kMaxInt : most;
+  }
+
   void read_degrees() {
-    const std::int64_t high = most_gpus().value_or(kMaxInt);
-    const IntegerDomain domain{.high = high, .whole = most_gpus().value_or(1), .may_fill = true};
+    const std::int64_t most = most_gpus().value_or(kMaxInt);
     const PlanAxisRow* filling = nullptr;
     for (const PlanAxisRow& row : kPlanRows) {
       if (row.kind != AxisKind::degree) continue;
@@ -140,7 +157,9 @@ class SpaceParser {
         axis = fills ? AxisList{.fill = true, .values = {}} : AxisList{.values = {1}};
         continue;
       }
-      axis = parse_integer_axis(place(*node, row.column), domain);
+      axis = parse_integer_axis(
+          place(*node, row.column),
+          {.high = highest(*node, most), .whole = most_gpus().value_or(1), .may_fill = true});
       std::ranges::sort(axis.values);
       if (!axis.fill) continue;
       if (filling != nullptr) {
@@ -174,7 +193,7 @@ class SpaceParser {
 
   [[nodiscard]] std::vector<std::int32_t> read_setting(const PlanAxisRow& row, const AxisPlace& at) const {
     const auto code = [](auto value) { return static_cast<std::int32_t>(value); };
-    if (row.kind == AxisKind::integer) return parse_integer_axis(at, domain_of(row)).values;
+    if (row.kind == AxisKind::integer) return parse_integer_axis(at, domain_of(row, at.node)).values;
     return parse_axis<std::int32_t>(at, [&](const yaml::Node& item) -> yaml::Parsed<std::int32_t> {
       if (row.kind == AxisKind::order) return parse_order(item);
       if (row.kind == AxisKind::flag) return yaml::parse_flag(item).map(code);
@@ -182,14 +201,15 @@ class SpaceParser {
     });
   }
 
-  [[nodiscard]] IntegerDomain domain_of(const PlanAxisRow& row) const {
+  [[nodiscard]] IntegerDomain domain_of(const PlanAxisRow& row, const yaml::Node& node) const {
     IntegerDomain domain{.low = row.low, .high = row.high, .whole = std::nullopt};
     if (row.key == PlanKey::microbatch) domain.whole = context_.largest_batch.value_or(1);
     if (is_of_experts(row)) {
-      domain.high = most_gpus().value_or(kMaxInt);
-      domain.whole = domain.high;
+      const std::int64_t most = most_gpus().value_or(kMaxInt);
+      domain.high = highest(node, most);
+      domain.whole = most;
       if (row.key == PlanKey::expert && context_.experts.value_or(0) > 0)
-        domain.whole = std::min(domain.high, *context_.experts);
+        domain.whole = std::min(most, *context_.experts);
     }
     if (row.key == PlanKey::virtual_stages) {  // a single stage has nothing to interleave
       domain.low = 2;
@@ -200,30 +220,88 @@ class SpaceParser {
 
   /// Reads the axes of the pool that prefills.
   void read_prefill() {
-    constexpr std::array kDegrees = {PlanKey::prefill_tensor, PlanKey::prefill_pipeline, PlanKey::ffn};
     const yaml::Node* gpus = reader_.take(kPrefillGpus);
-    std::array<const yaml::Node*, kDegrees.size()> nodes{};
-    std::ranges::transform(kDegrees, nodes.begin(),
+    std::array<const yaml::Node*, kPoolDegrees.size()> nodes{};
+    std::ranges::transform(kPoolDegrees, nodes.begin(),
                            [&](PlanKey key) { return reader_.take(row_of(key).column); });
     if (context_.phase == Phase::training) {
       no_effect(kPrefillGpus, "in training");
-      for (const PlanKey key : kDegrees) no_effect(row_of(key).column, "in training");
+      for (const PlanKey key : kPoolDegrees) no_effect(row_of(key).column, "in training");
       return;
     }
     const std::int64_t most = most_gpus().value_or(kMaxInt);
     if (gpus != nullptr) {
-      const IntegerDomain domain{.low = 0, .high = std::max<std::int64_t>(0, most - 1), .whole = most};
+      const IntegerDomain domain{
+          .low = 0, .high = highest(*gpus, std::max<std::int64_t>(0, most - 1)), .whole = most};
       space_.prefill_gpus = parse_integer_axis(place(*gpus, kPrefillGpus), domain).values;
     }
-    const bool pooled = std::ranges::any_of(space_.prefill_gpus, [](std::int32_t n) { return n > 0; });
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      const char* const key = row_of(kDegrees[i]).column;
+      const PlanAxisRow& row = row_of(kPoolDegrees[i]);
       if (nodes[i] == nullptr) continue;
-      if (!pooled) no_effect(key, std::string("without ") + kPrefillGpus);
-      const std::int64_t low = row_of(kDegrees[i]).low;
-      space_[kDegrees[i]] =
-          parse_integer_axis(place(*nodes[i], key), {.low = low, .high = most, .whole = most});
+      if (!pooled()) no_effect(row.column, std::string("without ") + kPrefillGpus);
+      space_[row.key] = parse_integer_axis(place(*nodes[i], row.column),
+                                           {.low = row.low, .high = highest(*nodes[i], most), .whole = most});
     }
+  }
+  [[nodiscard]] bool pooled() const {
+    return std::ranges::any_of(space_.prefill_gpus, [](std::int32_t n) { return n > 0; });
+  }
+
+  /// Leaves out what no plan on at most `most` GPUs has.
+  void leave_out(std::int64_t most) {
+    const std::vector<std::int32_t> ffn = space_[PlanKey::ffn].values;
+    keep(kPrefillGpus, space_.prefill_gpus, [&](std::int32_t pool) {
+      return pool == 0 || std::ranges::any_of(ffn, [&](std::int32_t n) { return has_plans(pool, n); });
+    });
+    for (const PlanKey key : kPoolDegrees) {
+      if (!pooled()) idle(row_of(key));
+      keep(row_of(key).column, space_[key].values, [&](std::int32_t n) {
+        return key == PlanKey::ffn ? n == 0 || std::ranges::any_of(space_.prefill_gpus,
+                                                                   [&](std::int32_t pool) {
+                                                                     return pool > 0 && has_plans(pool, n);
+                                                                   })
+                                   : n <= most;
+      });
+    }
+    // The numbers of GPUs over which plans have their degrees.
+    std::vector<std::int64_t> left;
+    for (const std::int64_t gpus : context_.gpus)
+      for (const std::int64_t pool : space_.prefill_gpus)
+        for (const std::int64_t experts : space_[PlanKey::ffn].values)
+          left.push_back(gpus - pool - (pool > 0 ? experts : 0));
+    for (const PlanAxisRow& row : kPlanRows) {
+      if (row.kind == AxisKind::degree)
+        keep(row.column, space_[row.key].values, [&](std::int32_t n) {
+          return std::ranges::any_of(left, [&](std::int64_t gpus) { return gpus > 0 && gpus % n == 0; });
+        });
+      if (is_of_experts(row))
+        keep(row.column, space_[row.key].values, [&](std::int32_t n) { return n <= most; });
+    }
+  }
+
+  /// Leaves out the values of a key that are not good; a problem where none is.
+  template <class Good>
+  void keep(const char* key, std::vector<std::int32_t>& values, const Good& good) {
+    const yaml::Node* const node = node_.find(key);
+    if (node == nullptr || !of_another_number(*node)) return;
+    AxisList out, in;
+    for (const std::int32_t value : values) (good(value) ? in : out).values.push_back(value);
+    if (out.values.empty()) return;
+    if (in.values.empty())
+      return state_.bad(path_of(key), node->where,
+                        fmt::format("{} leaves none of its values: no plan on so many GPUs has {}",
+                                    context_.set_by, value_text(out)));
+    values = std::move(in.values);
+    left_out_.push_back(fmt::format("{} {}", key, value_text(out)));
+  }
+
+  /// Reports an axis that has no effect in any plan, or leaves it out.
+  void idle(const PlanAxisRow& row) {
+    const yaml::Node* const node = node_.find(row.column);
+    if (node == nullptr) return;
+    if (!of_another_number(*node)) return no_effect(row.column, row.fixed_where);
+    space_[row.key] = SpaceSpec()[row.key];
+    left_out_.emplace_back(row.column);
   }
 
   /// Whether plans on some number of GPUs have such a pool and so many GPUs with experts alone.
@@ -284,8 +362,7 @@ class SpaceParser {
     if (!reach.any) return state_.bad("space", node_.where, no_plan_text(space_, gpus));
     // A plan made as general as the space allows: an axis that has no effect in it has none in any plan.
     ParallelPlan widest;
-    if (std::ranges::any_of(space_.prefill_gpus, [](std::int32_t n) { return n > 0; }))
-      widest.prefill.data = 1;
+    if (pooled()) widest.prefill.data = 1;
     if (const ScheduleRow* const row = space_.chunked_schedule()) widest.schedule = row->kind;
     for (const PlanAxisRow& row : kPlanRows) {
       if (reach.beyond_one[row.key]) row.set(widest, 2);
@@ -294,7 +371,7 @@ class SpaceParser {
       const auto does = [&](std::int32_t code) { return code != row.idle; };
       if (is_setting(row) && row.fixed != nullptr && row.fixed(widest) &&
           std::ranges::any_of(space_[row.key].values, does))
-        no_effect(row.column, row.fixed_where);
+        idle(row);
     }
   }
 
@@ -304,12 +381,13 @@ class SpaceParser {
   yaml::ReadState state_;
   yaml::Reader reader_;
   SpaceSpec space_;
+  std::vector<std::string> left_out_;  ///< keys, with those of their values that are left out
 };
 
 }  // namespace
 
-SpaceSpec parse_space(const yaml::Node* node, const yaml::Location& root, const SpaceContext& context,
-                      yaml::Diagnostics& diagnostics) {
+ParsedSpace parse_space(const yaml::Node* node, const yaml::Location& root, const SpaceContext& context,
+                        yaml::Diagnostics& diagnostics) {
   yaml::Node empty = yaml::Node::map();
   empty.where = root;
   return SpaceParser(node != nullptr ? *node : empty, context, diagnostics).run();

@@ -6,16 +6,11 @@
 
 namespace shardscape::sweep {
 
-namespace {
-
-/// A format by the bytes of a number.
 std::string format_of_bytes(double bytes) {
   if (bytes == 4) return "fp32";
   if (bytes == 2) return "16 bits";
   return fmt::format("{:g} bytes", bytes);
 }
-
-}  // namespace
 
 std::string stack_policies(const Study& study) {
   const Setting first = study.setting(0);

@@ -7,6 +7,9 @@
 
 namespace shardscape::sweep {
 
+/// A format by the bytes of a number: "fp32", "16 bits".
+std::string format_of_bytes(double bytes);
+
 /// Of training, what gradients of weights are kept and sent in; of a server that multiplies in 8 bits or fewer, what
 /// its key-value cache is in; and the keys that change it. Empty where there is nothing to say or settings differ.
 std::string stack_policies(const Study& study);

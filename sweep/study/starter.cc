@@ -46,7 +46,7 @@ class StarterWriter {
               training() ? "the software: megatron-core, fsdp, torchtitan, ..."
                          : "the software: vllm, sglang, trtllm, ...");
     text_ += "workload:\n";
-    key("  ", "phase", std::string(name_of(starter_.phase)), "");
+    key("  ", "phase", std::string(name_of(starter_.phase)), training() ? "" : "serving");
     training() ? write_training() : write_serving();
     return std::move(text_);
   }
@@ -81,11 +81,12 @@ class StarterWriter {
   }
 
   void precision(PolicyName chosen) {
+    const std::string value = given("precision", std::string(name_of(chosen)));
     std::vector<std::string_view> others;
     for (const PolicyName name : {PolicyName::bf16, PolicyName::fp16, PolicyName::fp8, PolicyName::fp4})
-      if (name != chosen && multiplies(name)) others.push_back(name_of(name));
+      if (name_of(name) != value && multiplies(name)) others.push_back(name_of(name));
     const std::string comment = others.empty() ? "" : fmt::format("or {}", fmt::join(others, ", "));
-    key("  ", "precision", std::string(name_of(chosen)), comment);
+    key("  ", "precision", value, comment);
   }
   [[nodiscard]] bool multiplies(PolicyName name) const {
     return starter_.cluster.device.tensor_peak(format_of(name)).value() > 0;
@@ -211,10 +212,15 @@ class StarterWriter {
     const bool full = 2 * model_.parameters() > 0.8 * memory;
     precision(full && multiplies(PolicyName::fp8) ? PolicyName::fp8 : widest());
     write_degrees();
-    if (n > 1)
+    if (n > 1) {
+      const std::int64_t pool = n / 2;
+      Values degrees = tensor();
+      std::erase_if(degrees, [&](std::int64_t degree) { return pool % degree != 0; });
+      note("  ", fmt::format("{:<37} # of them, for a pool that only reads prompts,",
+                             fmt::format("prefill_gpus: [0, {}]", pool)));
       note("  ",
-           fmt::format("prefill_gpus: [0, {}]                  # of them, for a pool that only reads prompts",
-                       n / 2));
+           fmt::format("{:<37} # with degrees of its own", "prefill_tensor_parallel: " + text_of(degrees)));
+    }
     // Servers that keep up with a rate give as many tokens a second.
     if (rated)
       key("", "objectives", "[e2e_s, tokens_per_s_per_gpu]", "the first ranks; also ttft_s, itl_s");

@@ -16,18 +16,24 @@ namespace shardscape::sweep {
 /// A key of a first study that its user may give in place of what the study would have.
 struct StarterKey {
   std::string_view name;  ///< as in the study
-  Phase phase;
+  Phases phases;
   const char* meaning;
 };
-inline constexpr std::array<StarterKey, 7> kStarterKeys = {{
-    {"sequence_length", Phase::training, "tokens of a sample"},
-    {"global_batch", Phase::training, "samples of a step, on all GPUs together"},
-    {"prompt_tokens", Phase::inference, "tokens of each request"},
-    {"output_tokens", Phase::inference, "tokens of each answer"},
-    {"request_rate", Phase::inference, "requests come at a rate, such as 2 /s"},
-    {"concurrency", Phase::inference, "requests in flight, on all GPUs together"},
-    {"promises", Phase::inference, "with a rate: ttft_p95: 2 s, tpot_p95: 40 ms"},
+inline constexpr std::array<StarterKey, 8> kStarterKeys = {{
+    {"sequence_length", Phases::training, "tokens of a sample"},
+    {"global_batch", Phases::training, "samples of a step, on all GPUs together"},
+    {"prompt_tokens", Phases::inference, "tokens of each request"},
+    {"output_tokens", Phases::inference, "tokens of each answer"},
+    {"request_rate", Phases::inference, "requests come at a rate, such as 2 /s"},
+    {"concurrency", Phases::inference, "requests in flight, on all GPUs together"},
+    {"promises", Phases::inference, "with a rate: ttft_p95: 2 s, tpot_p95: 40 ms"},
+    {"precision", Phases::both, "what products are of, and weights are served in: bf16, fp8, nvfp4, ..."},
 }};
+
+/// What users call a phase.
+constexpr std::string_view user_word(Phase phase) {
+  return phase == Phase::training ? "training" : "serving";
+}
 
 /// What the study is of. References are what the study shall name: names of presets, or paths from its folder.
 struct Starter {

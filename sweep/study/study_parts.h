@@ -67,16 +67,25 @@ ParsedSpeculation parse_speculation(const yaml::Node& node, const std::string& p
 /// The facts that values of the axes of `space:` depend on; unknown where earlier problems prevent it.
 struct SpaceContext {
   std::vector<std::int64_t> gpus;  ///< all numbers of them, ascending; empty: unknown
+  std::string set_by = {};  ///< what set them in place of the file ("--set gpus=4"); empty: the file has them
   std::optional<Phase> phase;
   std::optional<std::int64_t> layers;
   std::optional<std::int64_t> experts;        ///< experts per layer; 0: the model is dense
   std::optional<std::int64_t> largest_batch;  ///< largest global batch of the training workloads
 };
 
+/// `space:` of a study.
+struct ParsedSpace {
+  SpaceSpec space;
+  std::string assumption;  ///< as in Study::assumptions: what was left out; empty where nothing was
+};
+
 /// Reads the axes; `node` may be null (no `space:`), and `root` then locates problems of the defaults. Reports axes
-/// without effect and degrees that no number of GPUs matches. The result is complete if nothing was reported.
-SpaceSpec parse_space(const yaml::Node* node, const yaml::Location& root, const SpaceContext& context,
-                      yaml::Diagnostics& diagnostics);
+/// without effect and degrees that no number of GPUs matches; where these numbers were set in place of the file's,
+/// leaves out what the file has of either, and reports keys of which nothing is left. The result is complete if nothing
+/// was reported.
+ParsedSpace parse_space(const yaml::Node* node, const yaml::Location& root, const SpaceContext& context,
+                        yaml::Diagnostics& diagnostics);
 
 /// The map from which parse_space() reads the same space.
 yaml::Node write_space(const SpaceSpec& space, Phase phase);

@@ -79,10 +79,7 @@ bool also_has(const fs::path& file, std::string_view name) {
   if (!may_name(text, name)) return false;
   Diagnostics ignored;
   const std::optional<Node> node = parse(text, file.string(), ignored);
-  const Node* const also = node && node->is_map() ? node->find("also") : nullptr;
-  if (also == nullptr) return false;
-  if (also->is_scalar()) return same_letters(also->text, name);
-  return std::ranges::any_of(also->items, [&](const Node& item) { return same_letters(item.text, name); });
+  return node && also_entry(*node, name) != nullptr;
 }
 
 /// The parts NAME and N of a name NAME-lN.
@@ -158,6 +155,20 @@ fs::path Catalog::preset(PresetKind kind, std::string_view name) const {
   return {};
 }
 
+std::string_view also_name(const Node& item) {
+  const Node* const name = item.is_map() ? item.find("name") : &item;
+  return name != nullptr ? std::string_view(name->text) : std::string_view();
+}
+
+const Node* also_entry(const Node& model, std::string_view name) {
+  const Node* const also = model.is_map() ? model.find("also") : nullptr;
+  if (also == nullptr) return nullptr;
+  const auto is_it = [&](const Node& item) { return same_letters(also_name(item), name); };
+  if (!also->is_list()) return is_it(*also) ? also : nullptr;
+  const auto found = std::ranges::find_if(also->items, is_it);
+  return found == also->items.end() ? nullptr : &*found;
+}
+
 /// The preset whose `also` list has this name; empty where there is none.
 fs::path Catalog::also_named(std::string_view name) const {
   for (const Entry& entry : list(PresetKind::model))
@@ -169,11 +180,12 @@ tl::expected<Catalog::Model, std::string> Catalog::find_model(std::string_view n
                                                               const fs::path& relative_to) const {
   tl::expected<fs::path, std::string> file = find(PresetKind::model, name, relative_to);
   if (file) return Model{*std::move(file), std::nullopt};
-  if (fs::path other = also_named(name); !other.empty()) return Model{std::move(other), std::nullopt};
+  if (fs::path other = also_named(name); !other.empty())
+    return Model{std::move(other), std::nullopt, std::string(name)};
   const std::optional<CutName> cut = cut_name(name);
   if (!cut) return tl::unexpected(std::move(file.error()));
   if (tl::expected<Model, std::string> whole = find_model(cut->name, relative_to); whole && !whole->layers)
-    return Model{std::move(whole->file), cut->layers};
+    return Model{std::move(whole->file), cut->layers, std::move(whole->also)};
   return tl::unexpected(std::move(file.error()));
 }
 

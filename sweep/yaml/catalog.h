@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/enum_names.h"
+#include "sweep/yaml/node.h"
 
 namespace shardscape::yaml {
 
@@ -48,6 +49,7 @@ class Catalog {
   struct Model {
     std::filesystem::path file;
     std::optional<std::int64_t> layers;  ///< N of a name NAME-lN
+    std::string also = {};  ///< the name of the `also` list that was meant; empty: the file's own
   };
   [[nodiscard]] tl::expected<Model, std::string> find_model(std::string_view name,
                                                             const std::filesystem::path& relative_to) const;
@@ -62,6 +64,12 @@ class Catalog {
 
   std::vector<std::filesystem::path> directories_;
 };
+
+/// The item of a model's `also` list with this name: the name, or a map of it and of keys in which that checkpoint
+/// differs; null where there is none.
+const Node* also_entry(const Node& model, std::string_view name);
+/// The name of such an item; empty where it has none.
+std::string_view also_name(const Node& item);
 
 /// Whether `name` is taken as a path rather than looked up.
 bool is_path(std::string_view name);

@@ -112,6 +112,16 @@ std::optional<ModelSpec> Loader::model(const Reference& at) {
   const std::optional<std::string> text = text_of(PresetKind::model, found->file, at);
   if (!text) return std::nullopt;
   std::optional<ModelSpec> whole = model_of_file(*text, found->file);
+  if (whole && !found->also.empty()) {
+    // It was read before, without a problem.
+    const std::optional<Node> node = parse(*text, found->file.string(), diagnostics_);
+    const Node* const checkpoint = also_entry(*node, found->also);
+    if (checkpoint != nullptr && checkpoint->is_map()) {
+      std::vector<Entry> keys = checkpoint->entries;
+      std::erase_if(keys, [](const Entry& key) { return key.key == "name"; });
+      whole = with_keys(*whole, keys, checkpoint->where, "also");
+    }
+  }
   if (!whole || !found->layers) return whole;
   Node layers = Node::scalar(std::to_string(*found->layers));
   layers.where = at.node.where;

@@ -227,8 +227,9 @@ void Reader::extents(const char* size_key, const char* shape_key, std::vector<st
 void Reader::comment(const char* key) {
   const Node* node = take(key);
   if (node == nullptr || node->is_scalar()) return;
-  const bool texts = node->is_list() && std::ranges::all_of(node->items, &Node::is_scalar);
-  if (!texts) bad(key, *node, "must be text or a list of texts");
+  const auto names = [](const Node& item) { return item.is_scalar() || item.find("name") != nullptr; };
+  if (!node->is_list() || !std::ranges::all_of(node->items, names))
+    bad(key, *node, "must be text or a list of texts, or of maps with a name");
 }
 
 void Writer::remarks(const char* key, const std::vector<std::pair<std::string, std::string>>& values) {

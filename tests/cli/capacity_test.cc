@@ -308,5 +308,40 @@ TEST_F(CapacityTest, SaysWhichRulePlansBreak) {
   EXPECT_EQ(rejected.at(0).at("plans"), 3);
 }
 
+// The answer says what the plan takes of a GPU, and by how much one step fewer misses what is promised: as a simulation
+// of that plan on so many GPUs has it.
+TEST_F(CapacityTest, SaysItsMemoryAndWhatOneStepFewerMisses) {
+  const json answer = answers({"--set", "gpus=[1, 2, 4, 8]", "--rate", "40"}).at(0);
+  ASSERT_GT(answer.at("gpus"), 1);
+  EXPECT_GT(answer.at("memory_capacity_bytes"), answer.at("memory_peak_bytes"));
+  EXPECT_EQ(answer.at("kv_cache_precision"), "bf16");
+  const json& fewer = answer.at("fewer");
+  EXPECT_EQ(fewer.at("gpus").get<int>() * 2, answer.at("gpus").get<int>());
+  EXPECT_GT(fewer.at("missed_by").get<double>(), 0);
+  const Finished text = capacity({"--set", "gpus=[1, 2, 4, 8]", "--rate", "40"});
+  EXPECT_TRUE(contains(text.out, " on the fullest device, the key-value cache in bf16\n")) << text.out;
+  EXPECT_TRUE(contains(text.out, "\nfewer     on " + fewer.at("gpus").dump() + " GPU")) << text.out;
+  EXPECT_TRUE(
+      contains(text.out, "the nearest plan, " + fewer.at("plan").get<std::string>() + ", misses by "));
+  if (fewer.at("simulated").get<bool>()) {
+    const json point =
+        json::parse(run({"simulate", "study.yaml", "--json", "--set", "workload.request_rate=40 /s", "--set",
+                         "gpus=" + fewer.at("gpus").dump(), "--point", fewer.at("plan").get<std::string>()})
+                        .out);
+    EXPECT_EQ(point.at("status"), "missed");
+    const double sustained = point.at("sustained_requests_per_s");
+    if (sustained > 0) {
+      EXPECT_NEAR(fewer.at("missed_by").get<double>(), 40 / sustained - 1, 1e-9);
+    }
+  }
+  // On the first number of GPUs there are no fewer.
+  const json first = answers({"--set", "gpus=[8, 16]", "--rate", "1"}).at(0);
+  EXPECT_EQ(first.at("gpus"), 8);
+  EXPECT_TRUE(first.at("fewer").is_null());
+  EXPECT_TRUE(contains(capacity({"--set", "workload.precision=fp8"}).out, "the key-value cache in bf16\n"));
+  ASSERT_EQ(capacity({"--rate", "40", "--report", "page.html"}).code, 0);
+  EXPECT_TRUE(contains(read_file(work() / "page.html"), "\"memory_note\":\""));
+}
+
 }  // namespace
 }  // namespace shardscape::cli

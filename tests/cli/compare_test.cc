@@ -136,5 +136,38 @@ TEST_F(CompareTest, WhatCannotBeComparedIsSaid) {
   refused({"a.h5", "not.h5"}, "not.h5", 1);
 }
 
+// Each side has the error to expect of it and the command that launches it, as `simulate` has them; the commands work.
+TEST_F(CompareTest, EachSideSaysItsErrorAndWhatLaunchesIt) {
+  const auto launches = [&](const std::string& command) {
+    const std::string rest = command.substr(std::string("shardscape ").size());
+    return std::system(
+        ("cd '" + work().string() + "' && '" + test::program() + "' " + rest + " > run.txt").c_str());
+  };
+  const std::vector<std::string> words = {"a.yaml",    "--point",  "tp=8,pp=1,dp=1,recompute=full,mbs=1",
+                                          "--cluster", "dgx-a100", "--cluster",
+                                          "dgx-h100",  "--set",    "workload.global_batch=64"};
+  const json document = compared(words);
+  for (const auto& [side, cluster] : {std::pair("a", "dgx-a100"), std::pair("b", "dgx-h100")}) {
+    const Finished alone = run({"simulate", "a.yaml", "--point", words[2], "--set",
+                                "workload.global_batch=64", "--set", std::string("cluster=") + cluster});
+    const json point =
+        json::parse(run({"simulate", "a.yaml", "--point", words[2], "--set", "workload.global_batch=64",
+                         "--set", std::string("cluster=") + cluster, "--json"})
+                        .out);
+    for (const char* key : {"expected_error", "evidence", "evidence_reason", "memory_notes"})
+      EXPECT_EQ(document.at(side).at(key), point.at(key)) << side << key;
+    const auto line = document.at(side).at("launch").get<std::string>();
+    EXPECT_TRUE(contains(alone.out, "launch    " + line + "\n")) << line << alone.out;
+    EXPECT_EQ(launches(line), 0) << line;
+    EXPECT_TRUE(contains(compare(words).out, "launch    " + line + "\n"));
+  }
+  EXPECT_TRUE(contains(compare(words).out, "\nerror     +-"));
+  // The best of studies, and rows of files, are launched by their ids.
+  ASSERT_EQ(run({"sweep", "b.yaml", "-o", "b.h5", "--confirm", "0", "--progress", "none"}).code, 0);
+  const json best = compared({"a.yaml", "b.h5"});
+  for (const char* side : {"a", "b"}) EXPECT_EQ(launches(best.at(side).at("launch")), 0) << best.at(side);
+  EXPECT_TRUE(contains(best.at("b").at("launch"), "launch b.h5 --point ")) << best.at("b");
+}
+
 }  // namespace
 }  // namespace shardscape::cli

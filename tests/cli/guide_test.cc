@@ -91,6 +91,10 @@ TEST_F(GuideTest, HelpOfTopics) {
         "\n  prefill_gpus: from 0 on, inference\n"})
     EXPECT_TRUE(contains(space, part)) << part << space;
   EXPECT_TRUE(contains(run({"help", "workload"}).out, "\n  global_batch (training): "));
+  const std::string hardware = run({"help", "hardware"}).out;
+  for (const char* part :
+       {"\n  device.sm.clock: ", "\n  fabric.NAME.bandwidth: ", "\n  stack.serving.kv_share: "})
+    EXPECT_TRUE(contains(hardware, part)) << part << hardware;
   for (const char* topic : {"constraints", "promises"})
     EXPECT_TRUE(run({"help", topic}).out.starts_with("## Promises and constraints\n")) << topic;
   EXPECT_EQ(run({"help", "and"}).code, 2);
@@ -147,6 +151,36 @@ TEST_F(GuideTest, CompletionIsThatOfTheOptions) {
   EXPECT_TRUE(contains(zsh, "'--breakdown:"));
   EXPECT_EQ(run({"completion", "csh"}).code, 2);
   EXPECT_EQ(start_words({"bash", "-c", "bash -n <(\"$0\" completion bash)", test::program()}).wait().code, 0);
+}
+
+// The files that the topic shows work as they stand there.
+TEST_F(GuideTest, TheHardwareOfTheTopicWorks) {
+  std::istringstream lines(run({"help", "hardware"}).out);
+  std::vector<std::string> blocks;
+  bool inside = false;
+  for (std::string line; std::getline(lines, line);) {
+    const bool fence = line.starts_with("```");
+    if (fence && !inside) blocks.emplace_back();
+    if (!fence && inside) blocks.back() += line + '\n';
+    inside = inside != fence;
+  }
+  ASSERT_EQ(blocks.size(), 3U);
+  const std::string &cluster = blocks[0], &stack = blocks[1], &device = blocks[2];
+  write("my-accelerator.yaml", device);
+  write("my-cluster.yaml", cluster);
+  write("my-stack.yaml", stack);
+  for (const char* file : {"my-accelerator.yaml", "my-cluster.yaml", "my-stack.yaml"}) {
+    const Finished shown = run({"presets", file});
+    EXPECT_EQ(shown.code, 0) << file << shown.err;
+  }
+  ASSERT_EQ(run({"new", "--model", "llama3.1-8b", "--cluster", "my-cluster.yaml", "--gpus", "16", "--phase",
+                 "serving", "--stack", "my-stack.yaml"})
+                .code,
+            0);
+  const Finished check = run({"check", "study.yaml", "--set", "device.hbm.bandwidth=6TB/s", "--set",
+                              "fabric.node.bandwidth=[300 GB/s, 450 GB/s]"});
+  EXPECT_EQ(check.code, 0) << check.err;
+  EXPECT_TRUE(contains(check.out, "\n  ok ")) << check.out;
 }
 
 }  // namespace

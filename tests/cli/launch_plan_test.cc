@@ -335,5 +335,77 @@ TEST_F(LaunchTest, SimulateShowsTheCommandThatGivesThem) {
   expect_lines(ran.out, {"--tensor-model-parallel-size 4", "--global-batch-size 256"});
 }
 
+// A script goes to its files, wherever it is started, and whatever a folder is called; one without files stays where it
+// is started.
+TEST_F(LaunchTest, ScriptsStartFromAnywhere) {
+  write("pools.yaml", kPools);
+  fs::create_directory(work() / "bin");
+  for (const char* name : {"vllm", "trtllm-serve", "python3", "torchrun"}) {
+    write(std::string("bin/") + name, "#!/bin/sh\npwd >> \"$STARTED\"\nls >> \"$STARTED\"\n");
+    fs::permissions(work() / "bin" / name, fs::perms::owner_all);
+  }
+  const auto started_from = [&](const std::string& folder, const std::string& script) {
+    fs::remove(work() / "started.txt");
+    const std::string here = work().string();
+    const Finished ran = start_words({"sh", "-c",
+                                      "mkdir -p other && cd " + folder + " && CDPATH=/ STARTED='" + here +
+                                          "/started.txt' PATH='" + here +
+                                          "/bin':\"$PATH\" VLLM_SOURCE=. timeout 60 sh " + script})
+                             .wait();
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return read_file(work() / "started.txt");
+  };
+  for (const char* framework : {"vllm", "sglang", "trtllm"}) {
+    SCOPED_TRACE(framework);
+    const std::string job = std::string("my job ") + framework;
+    ASSERT_EQ(launch({"pools.yaml", "--point", "tp=4,pp=1,dp=1,prefill_tp=2,prefill_dp=2", "--for", framework,
+                      "-o", job})
+                  .code,
+              0);
+    for (const auto& [folder, script] : {std::pair<std::string, std::string>(".", "'" + job + "/launch.sh'"),
+                                         {"other", "'../" + job + "/launch.sh'"},
+                                         {"/", "'" + (work() / job / "launch.sh").string() + "'"},
+                                         {"'" + job + "'", "launch.sh"}}) {
+      const std::string started = started_from(folder, script);
+      EXPECT_TRUE(contains(started, job + "\n") && contains(started, "prefill.sh\n")) << script << started;
+      EXPECT_FALSE(contains(started, "other\n")) << started;
+    }
+  }
+  ASSERT_EQ(
+      launch({"train.yaml", "--point", "tp=8,pp=1,dp=8,zero=3", "--for", "torchtitan", "-o", "job"}).code, 0);
+  EXPECT_TRUE(contains(started_from(".", "job/launch.sh"), "train.toml\n"));
+  ASSERT_EQ(
+      launch({"train.yaml", "--point", "tp=8,pp=1,dp=8,zero=1", "--for", "megatron-lm", "-o", "alone"}).code,
+      0);
+  EXPECT_TRUE(contains(started_from("other", "../alone/launch.sh"), "other\n"));  // beside pretrain_gpt.py
+}
+
+// Checkpoints of a model may differ in a key that a framework is told: the command is of the one that the study names.
+TEST_F(LaunchTest, CheckpointsHaveTheirOwnName) {
+  const auto command = [&](const std::string& study, const std::string& model, const std::string& point) {
+    return launched({study, "--set", "model=" + model, "--point", point}).at("command").get<std::string>();
+  };
+  std::string sharded = kTrained;
+  sharded.replace(sharded.find("[4, 8]"), 6, "[4]");
+  write("moe.yaml", sharded);
+  const std::string first = command("moe.yaml", "Qwen/Qwen3-235B-A22B", "tp=4,pp=1,zero=1");
+  EXPECT_TRUE(contains(first, "--rotary-base 1000000 ")) << first;
+  const std::string later = command("moe.yaml", "Qwen/Qwen3-235B-A22B-Instruct-2507", "tp=4,pp=1,zero=1");
+  EXPECT_TRUE(contains(later, "--rotary-base 5000000 ")) << later;
+  const std::string unknown = command("moe.yaml", "qwen/qwen3-30b-a3b-thinking-2507", "tp=4,pp=1,zero=1");
+  EXPECT_FALSE(contains(unknown, "--rotary-base")) << unknown;
+  const std::string served = command("serve.yaml", "Qwen/Qwen3-30B-A3B-Instruct-2507-FP8", "tp=1");
+  EXPECT_TRUE(contains(served, "vllm serve ") && contains(served, "Qwen/Qwen3-30B-A3B-Instruct-2507-FP8"))
+      << served;
+  EXPECT_TRUE(contains(command("serve.yaml", "qwen3-30b-a3b", "tp=1"), "Qwen/Qwen3-30B-A3B ")) << served;
+  // Megatron FSDP does not start without its own kind of checkpoints.
+  EXPECT_TRUE(
+      contains(launched({"train.yaml", "--point", "tp=8,pp=1,zero=3", "--for", "megatron-lm"}).at("command"),
+               "--ckpt-format fsdp_dtensor"));
+  EXPECT_FALSE(
+      contains(launched({"train.yaml", "--point", "tp=8,pp=1,zero=1", "--for", "megatron-lm"}).at("command"),
+               "--ckpt-format"));
+}
+
 }  // namespace
 }  // namespace shardscape::cli

@@ -121,7 +121,7 @@ TEST_F(NewTest, AsksOnATerminal) {
       dialogue("llama3.1-8\nllama3.1-8b\ndgx-h100\n12\n16\nserving\n\n128\nfast\n4 /s\nttft_p95: 2 s\n");
   EXPECT_TRUE(contains(text, "model (a name of 'shardscape presets'")) << text;
   EXPECT_TRUE(contains(text, "unknown model")) << text;  // the misspelt one is asked for again
-  EXPECT_TRUE(contains(text, "study.yaml: llama3.1-8b on 16 x h100-sxm-80gb, inference")) << text;
+  EXPECT_TRUE(contains(text, "study.yaml: llama3.1-8b on 16 x h100-sxm-80gb, serving")) << text;
   EXPECT_TRUE(contains(text, "prompt-tokens (tokens of each request; or nothing): ")) << text;
   EXPECT_TRUE(contains(text, "is no rate of requests, such as 3 /s")) << text;  // asked for again
   EXPECT_FALSE(contains(text, "concurrency (")) << text;
@@ -169,10 +169,129 @@ TEST_F(NewTest, TakesTheLoadFromOptions) {
   expect("serving", {"--request-rate", "2 /s", "--concurrency", "8"},
          {"--concurrency: excludes request_rate"});
   expect("serving", {"--promises", "ttft_p95: 2 s"}, {"--promises: "});
-  expect("serving", {"--global-batch", "8"}, {"--global-batch: is a key of training studies"});
+  expect("serving", {"--global-batch", "8"}, {"--global-batch: is no key of serving studies"});
   expect("training", {"--global-batch", "0"}, {"--global-batch: "});
   expect("training", {"--global-batch", "8]\nmodel: x"}, {"--global-batch: has several lines"});
   expect("training", {"--sequence-length", "999999999999999999999999"}, {"--sequence-length: "});
+}
+
+// A study for 64 GPUs answers for fewer: as if its lists had been cut by hand, and it says what no plan has.
+TEST_F(NewTest, StudiesTakeOtherNumbersOfGpus) {
+  ASSERT_EQ(write_study("llama3.1-8b", "dgx-h100", "64", "training").code, 0);
+  const std::string study = read_file(work() / "study.yaml");
+  const auto rows = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "search");
+    words.insert(words.end(), {"-n", "20", "--format", "csv", "--confirm", "0", "--progress", "none"});
+    const Finished found = run(words);
+    EXPECT_EQ(found.code, 0) << found.err;
+    return found.out;
+  };
+  const auto cut = [&](std::string text, const std::vector<std::pair<std::string, std::string>>& changes) {
+    for (const auto& [from, to] : changes) {
+      EXPECT_NE(text.find(from), std::string::npos) << from << text;
+      text.replace(text.find(from), from.size(), to);
+    }
+    return text;
+  };
+  write("four.yaml", cut(study, {{"gpus: 64", "gpus: 4"},
+                                 {"tensor_parallel: [1, 2, 4, 8]", "tensor_parallel: [1, 2, 4]"},
+                                 {"pipeline_parallel: [1, 2, 4, 8, 16]", "pipeline_parallel: [1, 2, 4]"}}));
+  EXPECT_EQ(rows({"study.yaml", "--set", "gpus=4"}), rows({"four.yaml"}));
+  const Finished fewer = run({"simulate", "study.yaml", "--set", "gpus=4", "--point", "tp=4"});
+  EXPECT_EQ(fewer.code, 0) << fewer.err;
+  EXPECT_TRUE(contains(fewer.err,
+                       "warning: --set gpus=4: no plan on so many GPUs has these values of space, which "
+                       "are left out: tensor_parallel 8, pipeline_parallel [8, 16]\n"))
+      << fewer.err;
+  const Finished listed = run({"simulate", "study.yaml", "--set", "gpus=[2,\n4]", "--json"});
+  EXPECT_TRUE(contains(listed.err, "warning: --set gpus=[2,\\n4]: ")) << listed.err;
+  EXPECT_EQ(nlohmann::json::parse(listed.out).at("assumptions").size(), 2U) << listed.out;
+  // On one GPU whole axes have no effect.
+  const Finished one = run({"check", "study.yaml", "--set", "gpus=1"});
+  EXPECT_EQ(one.code, 0) << one.err;
+  for (const char* part : {"tensor_parallel [2, 4, 8]", ", sequence_parallel", ", zero_stage", ", schedule"})
+    EXPECT_TRUE(contains(one.err, part)) << part << one.err;
+  EXPECT_TRUE(contains(run({"check", "study.yaml", "--set", "gpus=[4, 64]"}).out, "  ok "));
+  EXPECT_EQ(run({"check", "study.yaml", "--set", "gpus=[4, 64]"}).err, "");
+}
+
+// What serves the user stays an error: a number in the file itself, one on the command line, and a key of which
+// nothing is left.
+TEST_F(NewTest, DegreesThatNothingIsLeftOfAreRefused) {
+  ASSERT_EQ(write_study("llama3.1-8b", "dgx-h100", "16", "serving").code, 0);
+  std::string study = read_file(work() / "study.yaml");
+  const auto refused = [&](const std::vector<std::string>& set, const std::string& part) {
+    std::vector<std::string> words = {"check", "study.yaml"};
+    for (const std::string& change : set) words.insert(words.end(), {"--set", change});
+    const Finished finished = run(words);
+    EXPECT_EQ(finished.code, 2) << part;
+    EXPECT_TRUE(contains(finished.err, part)) << finished.err;
+  };
+  refused({"gpus=4", "space.tensor_parallel=8"},
+          "space.tensor_parallel: must be an integer from 1 to 4, not 8");
+  refused({"gpus=6", "space.tensor_parallel=[4, 8]", "space.data_parallel=1"}, "");
+  study.replace(study.find("tensor_parallel: ["), std::string("tensor_parallel: [1, ").size(),
+                "tensor_parallel: [8, ");
+  study.replace(study.find("2, 4, 8]"), 8, "16]");
+  write("study.yaml", study);
+  refused(
+      {"gpus=4"},
+      "space.tensor_parallel: --set gpus=4 leaves none of its values: no plan on so many GPUs has [8, 16]");
+  study.replace(study.find("gpus: 16"), 8, "gpus: 4 ");
+  write("study.yaml", study);
+  refused({}, "space.tensor_parallel: must be an integer from 1 to 4, not 8");
+}
+
+// The pool of the template works as it stands there, with its degree, and is left out where it has no room.
+TEST_F(NewTest, ThePoolOfATemplateHasItsDegree) {
+  ASSERT_EQ(write_study("llama3.1-70b", "dgx-h100", "16", "serving").code, 0);
+  std::string study = read_file(work() / "study.yaml");
+  for (const char* key : {"# prefill_gpus: ", "# prefill_tensor_parallel: "}) {
+    ASSERT_TRUE(contains(study, key)) << study;
+    study.erase(study.find(key), 2);
+  }
+  write("study.yaml", study);
+  ASSERT_EQ(run({"sweep", "study.yaml", "-o", "out.h5", "--confirm", "0", "--progress", "none"}).code, 0);
+  const Finished found = run({"top", "out.h5", "--where", "prefill_tp >= 2", "-n", "1", "--format", "json"});
+  ASSERT_EQ(found.code, 0) << found.err;
+  ASSERT_EQ(nlohmann::json::parse(found.out).size(), 1U) << found.out;
+  const Finished one = run({"check", "study.yaml", "--set", "gpus=8"});
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_TRUE(contains(one.err, "prefill_gpus 8, prefill_tensor_parallel")) << one.err;
+}
+
+TEST_F(NewTest, TakesAPrecisionThatTheDeviceHas) {
+  const auto with = [&](const char* cluster, const char* phase, const char* precision) {
+    fs::remove(work() / "study.yaml");
+    return run({"new", "--model", "llama3.1-8b", "--cluster", cluster, "--gpus", "8", "--phase", phase,
+                "--precision", precision});
+  };
+  for (const char* phase : {"training", "serving"})
+    for (const char* name : {"fp8", "mxfp8", "nvfp4", "bf16, fp8"}) {
+      const Finished made = with("dgx-b200", phase, name);
+      ASSERT_EQ(made.code, 0) << made.err;
+      EXPECT_TRUE(contains(made.out, std::string(" x b200-sxm-180gb, ") + phase)) << made.out;
+      EXPECT_TRUE(contains(read_file(work() / "study.yaml"),
+                           std::string("  precision: ") + (contains(name, ",") ? "[bf16, fp8] " : name)))
+          << name;
+      EXPECT_EQ(run({"check", "study.yaml"}).code, 0);
+    }
+  for (const char* name : {"nvfp4", "fp4", "bf16, fp4"}) {
+    const Finished none = with("dgx-h100", "serving", name);
+    EXPECT_EQ(none.code, 2);
+    EXPECT_TRUE(contains(none.err, "--precision: h100-sxm-80gb has no matrix units for fp4")) << none.err;
+    EXPECT_FALSE(fs::exists(work() / "study.yaml"));
+  }
+  for (const char* name : {"fp9", "8", "bf16\nmodel: x", "{a: b}", "[]"})
+    EXPECT_EQ(with("dgx-h100", "training", name).code, 2) << name;
+  ASSERT_EQ(with("dgx-h100", "training", "bf16").code, 0);
+  for (const char* set : {"precision=fp8", "global_batch=8", "recompute=full"}) {
+    const std::string key = std::string(set).substr(0, std::string(set).find('='));
+    const std::string path = (key == "recompute" ? "space." : "workload.") + key;
+    const Finished hint = run({"check", "study.yaml", "--set", set});
+    EXPECT_EQ(hint.code, 2);
+    EXPECT_TRUE(contains(hint.err, "unknown key; did you mean \"" + path + "\"?")) << hint.err;
+  }
 }
 
 }  // namespace

@@ -69,7 +69,8 @@ TEST_F(PageBrowserTest, TheAnswerIsFirstAndIsTheOneThatTopConfirms) {
     return {first: first.id, point: id.at(ANSWER), executed: EXECUTED.at(ANSWER), picked: state.picked === ANSWER,
             figures: [...document.querySelectorAll("#answer-figures dt")].map((term) => term.textContent),
             says: byId("answer").textContent, command: byId("answer-command").querySelector("code").textContent,
-            links: [...document.querySelectorAll("#contents a")].map((link) => document.querySelector(link.getAttribute("href"))?.tagName),
+            links: [...document.querySelectorAll("#contents a")].map(
+                (link) => document.querySelector(link.getAttribute("href"))?.tagName),
             sections: document.querySelectorAll("main > section:not([hidden])")
                          .length
 };)js");
@@ -117,7 +118,8 @@ TEST_F(PageBrowserTest, CommandsWorkWhereTheStudyWasSwept) {
         "today's studies/study.yaml", "--progress", "none"});
   done({"report", "out.h5", "-o", "page.html"});
   const json found = open_page("page.html").in_page(R"js(
-    return {command: byId("detail").querySelector("code").textContent, time: COLUMNS.get("step_time_s").at(state.picked)};)js");
+    return {command: byId("detail").querySelector("code").textContent,
+            time: COLUMNS.get("step_time_s").at(state.picked)};)js");
   std::string command = found.at("command");
   command.replace(command.find("--explain"), std::string("--explain").size(), "--json");
   const double expected = found.at("time");
@@ -193,9 +195,12 @@ TEST_F(PageBrowserTest, PoolsAreNamedWhereThereAreSome) {
   done({"report", "out.h5", "-o", "page.html"});
   const json found = open_page("page.html").in_page(R"js(
     const pool = COLUMNS.get("prefill_data_parallel"), without = everyRow.filter((row) => !(pool.at(row) > 0));
-    const heads = () => [...byId("plan-table").tHead.rows[0].cells].map((cell) => cell.textContent.replace(/ [▲▼]$/, ""));
-    const cells = (row, name) => byId("plan-table").tBodies[0].querySelector(`tr[data-row="${row}"]`).cells[heads().indexOf(name)].textContent;
-    const result = {without: without.length, all: COUNT, heads: heads(), cell: cells(without[0], "prefill tp"), text: planText(without[0]),
+    const heads = () => [...byId("plan-table").tHead.rows[0].cells].map(
+        (cell) => cell.textContent.replace(/ [▲▼]$/, ""));
+    const cells = (row, name) => byId("plan-table").tBodies[0].querySelector(`tr[data-row="${row}"]`)
+        .cells[heads().indexOf(name)].textContent;
+    const result = {without: without.length, all: COUNT, heads: heads(),
+                    cell: cells(without[0], "prefill tp"), text: planText(without[0]),
                     tooltip: tooltipLines(without[0]).join()};
     pick(without[0]);
     result.detail = [...byId("detail").querySelectorAll("dt")].map((term) => term.textContent);
@@ -224,7 +229,8 @@ TEST_F(PageBrowserTest, TermsStandOnceAndSlowdownsAreInPercent) {
           .in_page(R"js(
     const terms = [...document.querySelectorAll("#terms dt")].map((term) => term.textContent);
     const ticks = ["cdf", "places"].flatMap((id) => charts.get(byId(id)).scales.x.ticks.map(({label}) => label));
-    return {twice: terms.filter((term, i) => terms.indexOf(term) !== i), ticks, factor: relativeText(1, 25.5), spread: spreadText({spread: 5.142})};)js");
+    return {twice: terms.filter((term, i) => terms.indexOf(term) !== i), ticks,
+            factor: relativeText(1, 25.5), spread: spreadText({spread: 5.142})};)js");
   EXPECT_EQ(found.at("twice"), json::array());
   ASSERT_GT(found.at("ticks").size(), 4U);
   for (const json& tick : found.at("ticks")) EXPECT_TRUE(tick.get<std::string>().ends_with("%")) << tick;
@@ -241,13 +247,34 @@ TEST_F(PageBrowserTest, PaperHoldsThePage) {
     await new Promise((resolve) => { setTimeout(resolve, 300); });
     const paper = document.body.getBoundingClientRect();
     const charts = [...document.querySelectorAll("figure canvas")].filter((canvas) => canvas.offsetParent);
-    const result = {narrow: charts.filter((canvas) => canvas.clientWidth < 180).map(({id}) => id), scatter: byId("scatter").clientWidth,
-                    outside: charts.filter((canvas) => canvas.id !== "parallel" && canvas.getBoundingClientRect().right > paper.right + 1).map(({id}) => id)};
+    const reaches = (canvas) => canvas.getBoundingClientRect().right > paper.right + 1;
+    const result = {narrow: charts.filter((canvas) => canvas.clientWidth < 180).map(({id}) => id),
+                    scatter: byId("scatter").clientWidth,
+                    outside: charts.filter((canvas) => canvas.id !== "parallel" && reaches(canvas))
+                        .map(({id}) => id)};
     dispatchEvent(new Event("afterprint"));
     return result;)js");
   EXPECT_EQ(found.at("narrow"), json::array());
   EXPECT_EQ(found.at("outside"), json::array());
   EXPECT_GT(found.at("scatter"), 500);
+}
+
+// The bars of the two times are as long as the times, and each side says its error and what runs it.
+TEST_F(PageBrowserTest, BarsOfAComparisonBeginAtZero) {
+  done({"compare", study_of("llama3.1-70b-64xa100"), "--point", "tp=4,pp=4,dp=4,zero=1,recompute=selective",
+        "--point", "tp=4,pp=4,dp=4,zero=1", "--report", "waterfall.html"});
+  const json found = open_page("waterfall.html", 1400, false).in_page(R"js(
+    const chart = Chart.getChart("waterfall");
+    return {least: chart.scales.x.min, bars: chart.data.datasets[0].data, times: DATA.figures[0],
+            commands: [...byId("runs").querySelectorAll("code")].map((code) => code.textContent),
+            says: byId("runs").textContent};)js");
+  EXPECT_EQ(found.at("least"), 0);
+  EXPECT_EQ(found.at("bars").front(), json::array({0, found.at("times").at("a")}));
+  EXPECT_EQ(found.at("bars").back(), json::array({0, found.at("times").at("b")}));
+  ASSERT_EQ(found.at("commands").size(), 2U);
+  for (const json& command : found.at("commands"))
+    EXPECT_TRUE(command.get<std::string>().starts_with("shardscape launch ")) << command;
+  EXPECT_TRUE(contains(found.at("says").get<std::string>(), "Expected error: ±")) << found.at("says");
 }
 
 TEST_F(PageBrowserTest, EveryoneCanReadThePages) {

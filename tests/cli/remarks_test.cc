@@ -135,5 +135,42 @@ TEST_F(RemarksTest, WhatAStackDecidesAboutFormatsIsSaid) {
                        "the key-value cache is in fp8 beside products in fp8"));
 }
 
+// Where little of the memory is left the format that decides it is named beside it, and no sooner.
+TEST_F(RemarksTest, WhatDecidesAFullMemoryIsNamedBesideIt) {
+  for (const double share : {0.89, 0.91, 0.97}) {
+    std::vector<std::string> words = {"simulate", "study.yaml", "--point", kPlan};
+    const std::vector<std::string> set = filled(share);
+    words.insert(words.end(), set.begin(), set.end());
+    const Finished shown = run(words);
+    const bool full = share > 0.9;
+    EXPECT_EQ(
+        contains(shown.out, " of the memory in fp32, as the stack keeps them (stack.state.gradient_bytes)\n"),
+        full)
+        << shown.out;
+    EXPECT_EQ(simulated(set).at("memory_notes").size(), full ? share > 0.95 ? 2U : 1U : 0U);
+    words.front() = "launch";
+    EXPECT_EQ(contains(run(words).out, "# gradients take "), full);
+  }
+  std::vector<std::string> halved = filled(0.97);
+  halved.insert(halved.end(), {"--set", "stack.state.gradient_bytes=2", "--set", "model.layers=38"});
+  const json point = simulated(halved);
+  for (const json& note : point.at("memory_notes")) {
+    EXPECT_TRUE(contains(note, "tight: ") || contains(note, " of the memory in 16 bits")) << note;
+  }
+}
+
+// The table does not say "none" of what is nearest and of what is known alike.
+TEST_F(RemarksTest, NothingThatDiffersIsNoLackOfEvidence) {
+  ASSERT_EQ(run({"sweep", "study.yaml", "-o", "out.h5", "--progress", "none", "--confirm", "0"}).code, 0);
+  std::string shown;
+  for (const char* where : {"zero == 0", "recompute == none", "tp <= 8"})
+    shown += run({"top", "out.h5", "-n", "200", "--where", where, "--columns", "evidence,evidence_gap"}).out;
+  EXPECT_TRUE(contains(shown, "nothing")) << shown;
+  EXPECT_FALSE(contains(shown, "measured  none")) << shown;
+  const Finished rows =
+      run({"top", "out.h5", "-n", "200", "--columns", "evidence,evidence_gap", "--format", "csv"});
+  EXPECT_TRUE(contains(rows.out, "measured,none\n")) << rows.out;  // scripts have the names of the column
+}
+
 }  // namespace
 }  // namespace shardscape::cli

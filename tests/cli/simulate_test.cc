@@ -366,5 +366,51 @@ TEST_F(ProgramTest, CountsOfOneAreNoPlural) {
   EXPECT_TRUE(contains(text, ", 1 microbatch\n")) << text;
 }
 
+// A run of a client has a rate of its own, that at which its requests are drawn; one at a constant rate does not.
+TEST_F(SimulateTest, SaysTheRateOfThisRunBesideTheOneAskedFor) {
+  std::string served = kInferenceStudy;
+  served.replace(served.find("concurrency: [8, 32]"), 20,
+                 "request_rate: 2 /s, client: {requests: 100, seed: 3}");
+  const json point = simulate({"--point", "tp=8", "--timeline", "load.json"}, served.c_str());
+  EXPECT_EQ(point.at("request_rate_per_s"), 2.0);
+  // The moments at which the timeline has requests sent, the last of them the end of all gaps.
+  double last = 0;
+  int requests = 0;
+  const json timeline = json::parse(read_file(work() / "load.json"));
+  for (const json& event : timeline.at("traceEvents")) {
+    if (event.at("name").get<std::string>() != "wait") continue;
+    last = std::max(last, event.at("ts").get<double>() / 1e6);
+    ++requests;
+  }
+  EXPECT_EQ(requests, 100);
+  const double sent = point.at("sent_requests_per_s");
+  EXPECT_GT(std::abs(sent / 2 - 1), 1e-3);
+  EXPECT_NEAR(sent, 100 / last, 1e-5 * sent);
+  const Finished text = run({"simulate", "study.yaml", "--point", "tp=8"});
+  EXPECT_TRUE(
+      contains(text.out, " the rate asked for, as the arrivals of 100 requests are drawn at random\n"))
+      << text.out;
+  EXPECT_TRUE(contains(text.out, sent > 2 ? " % above the rate" : " % below the rate")) << text.out;
+  served.insert(served.find("request_rate"), "arrivals: constant, ");
+  const json even = simulate({"--point", "tp=8"}, served.c_str());
+  EXPECT_FALSE(even.contains("sent_requests_per_s"));
+  EXPECT_FALSE(contains(run({"simulate", "study.yaml", "--point", "tp=8"}).out, "drawn at random"));
+}
+
+// The error to expect of a plan that does not fit is that of times as if it did, which is said beside it.
+TEST_F(SimulateTest, TheErrorOfAPlanThatDoesNotFitSaysSo) {
+  const std::vector<std::string> point = {"--point", "tp=1,pp=1,mbs=4,recompute=none,zero=0", "--set",
+                                          "model=llama3.1-70b"};
+  const std::string says = "; the plan does not fit, this is of its time as if it did";
+  const json infeasible = simulate(point);
+  ASSERT_EQ(infeasible.at("status"), "memory");
+  EXPECT_TRUE(infeasible.at("evidence_reason").get<std::string>().ends_with(says)) << infeasible;
+  const Finished text = run({"simulate", "study.yaml", point[0], point[1], point[2], point[3]});
+  EXPECT_TRUE(contains(text.out, says + '\n')) << text.out;
+  const std::vector<std::string> fits = {"simulate", "study.yaml", "--point",
+                                         "tp=8,pp=1,dp=1,recompute=full,mbs=1"};
+  EXPECT_FALSE(contains(run(fits).out, "does not fit, this"));
+}
+
 }  // namespace
 }  // namespace shardscape::cli

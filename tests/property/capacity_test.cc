@@ -84,15 +84,32 @@ std::optional<Found> brute_force(const std::vector<std::int64_t>& counts, double
   return std::nullopt;
 }
 
+/// What one step fewer GPUs misses is the same with floors and without, and never more than the plan there does.
+void expect_fewer(const Study& study, const CapacityAnswer& floors, const CapacityAnswer& all) {
+  ASSERT_EQ(floors.fewer.has_value(), all.fewer.has_value());
+  EXPECT_LE(all.fewer.has_value(), all.best->gpus > study.gpu_counts.front());
+  if (!all.fewer) return;
+  EXPECT_TRUE(all.fewer->simulated);
+  EXPECT_LT(all.fewer->gpus, all.best->gpus);
+  EXPECT_EQ(floors.fewer->gpus, all.fewer->gpus);
+  EXPECT_GT(all.fewer->worst(), 0);
+  if (all.fewer->misses.front().reason < results::kFirstLimitReason) return;  // none keeps up
+  EXPECT_LE(floors.fewer->worst(), all.fewer->worst());
+  if (floors.fewer->simulated) {
+    EXPECT_EQ(floors.fewer->id, all.fewer->id);
+  }
+}
+
 /// Holds the capacity of a study with one workload against that of brute force, with floors and without, and stopped
 /// after a while.
 void expect_capacity(const Study& study, const std::optional<Found>& expected) {
   const SweepJob job(study);
+  std::vector<CapacityAnswer> answers;
   for (const bool use_floors : {true, false}) {
     CapacityOptions options;
     options.use_floors = use_floors;
     options.threads = use_floors ? 2 : 1;
-    const CapacityAnswer found = find_capacity(job, options).front();
+    const CapacityAnswer found = answers.emplace_back(find_capacity(job, options).front());
     ASSERT_EQ(found.best.has_value(), expected.has_value()) << use_floors;
     if (!expected) {
       ASSERT_TRUE(found.nearest.has_value());
@@ -104,6 +121,7 @@ void expect_capacity(const Study& study, const std::optional<Found>& expected) {
     EXPECT_DOUBLE_EQ(found.best->prediction.e2e.value(), expected->e2e);
     EXPECT_LE(found.least_simulated, expected->gpus);
   }
+  if (expected) expect_fewer(study, answers.front(), answers.back());
   // What it says after a stop is true, wherever that was.
   for (int most = 1; most < 2000; most = most * 3 / 2 + 1) {
     int asked = 0;

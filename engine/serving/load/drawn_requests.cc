@@ -162,6 +162,15 @@ double DrawnRequests::traced(std::int64_t number) const {
   return (round * (last + gap) + all[line_of(number)].arrival) / load_.speed_up;
 }
 
+double drawn_rate(const LoadSpec& load) {
+  const std::int64_t before = load.statistic == ClientStatistic::steady ? load.warm_up.number : 0;
+  DrawnRequests draws(load, 1);
+  double begin = 0, now = 0;
+  for (std::int64_t i = 0; i < before; ++i) begin = draws.next_arrival().sent;
+  for (std::int64_t i = 0; i < load.requests.number; ++i) now = draws.next_arrival().sent;
+  return static_cast<double>(load.requests.number) / (now - begin);
+}
+
 void begin_sessions(LoadSpec& load) {
   constexpr std::int64_t kSessions = 2048, kTurnsLooked = 1 << 18;
   Sessions& sessions = *load.sessions;

@@ -74,6 +74,11 @@ class DrawnRequests {
   double now_ = 0;
 };
 
+/// The rate at which the requests that count come in a run: their number over the time in which they are sent, from the
+/// end of the warm-up on. Drawn at random, so few requests differ from the rate that was asked for. Of an open loop
+/// that is drawn request by request (no trace, no sessions), in requests per second over all replicas. O(requests).
+double drawn_rate(const LoadSpec& load);
+
 /// Takes the prompts of a load as the first ones of its sessions, and has those of all turns in their place; where the
 /// context ends some sessions, the share of turns that come and their mean prompt are those of the first sessions
 /// drawn.

@@ -8,10 +8,10 @@ const perSecond = (value) => (isValue(value) ? `${Number(value.toPrecision(4))}$
 
 /** Rate, GPUs, plan and latencies of each answer. */
 function drawAnswers() {
-  const heads = ["rate", ...DATA.workloads, "GPUs", "plan", "attainment", "TTFT p95", "TPOT p95", "requests/s/GPU"];
+  const heads = ["rate", ...DATA.workloads, "GPUs", "plan", "memory", "attainment", "TTFT p95", "TPOT p95", "requests/s/GPU"];
   const row = (answer) => [
     perSecond(answer.request_rate), ...DATA.workloads.map((key) => answer[key]), answer.gpus === null ? (answer.certificate.exact ? "none" : "?") : formatCount(answer.gpus), answer.plan === null ? MISSING : planOf(answer),
-    formatPercent(answer.attainment), formatNumber(answer.ttft_p95_s, "s"), formatNumber(answer.tpot_p95_s, "s"),
+    formatNumber(answer.memory_peak_bytes, "byte"), formatPercent(answer.attainment), formatNumber(answer.ttft_p95_s, "s"), formatNumber(answer.tpot_p95_s, "s"),
     perSecond(answer.gpus === null ? null : answer.requests_per_s / answer.gpus),
   ];
   fillTable(byId("answer-table"), heads, DATA.answers.map(row));
@@ -63,15 +63,24 @@ function drawFront() {
 /** What is to be known of the plan that an answer names. */
 function errorOf({expected_error: error, evidence, evidence_reason: reason, memory_note: memory}) {
   const size = isValue(error) ? `±${formatPercent(error)} (one sigma) of the mean time between tokens, evidence: ${evidence}` : "unknown";
-  return `Expected error: ${size}; ${reason}.${memory ? ` Memory ${memory}.` : ""}`;
+  return `Expected error: ${size}; ${reason}. Memory: ${memory}.`;
+}
+
+/** A plan that misses what is asked for, and what it would need. */
+const missedBy = (found) => `${planOf(found)} on ${formatCount(found.gpus)} GPUs, ${found.simulated ? "" : "by its floors "}with ${found.needs.join(", ")}`;
+
+/** By how much the next smaller number of GPUs misses what is asked for. */
+function fewerOf({fewer}) {
+  return `One step fewer misses by ${fewer.simulated ? "" : "at least "}${formatPercent(fewer.missed_by)}: ${missedBy(fewer)}.`;
 }
 
 function drawProofs() {
   byId("proofs").replaceChildren(...DATA.answers.flatMap((answer) => [
     element("h3", {}, loadOf(answer)), element("p", {}, answer.certificate.text),
     ...(answer.plan ? [element("p", {}, errorOf(answer))] : []),
+    ...(answer.fewer ? [element("p", {}, fewerOf(answer))] : []),
     ...(!answer.launch ? [] : answer.launch.startsWith("none: ") ? [element("p", {className: "note"}, `launch: ${answer.launch}`)] : [element("p", {className: "note"}, "What runs it, printed by"), commandBox(answer.launch)]),
-    ...(answer.nearest ? [element("p", {className: "note"}, `nearest: ${planOf(answer.nearest)} on ${formatCount(answer.nearest.gpus)} GPUs, ${answer.nearest.simulated ? "" : "by its floors "}with ${answer.nearest.needs.join(", ")}`)] : []),
+    ...(answer.nearest ? [element("p", {className: "note"}, `nearest: ${missedBy(answer.nearest)}`)] : []),
   ]));
 }
 

@@ -19,6 +19,13 @@ function memoryLines(name, side) {
 
 byId("facts").replaceChildren(...pairsOf(["a", "b"].map((name) => [name.toUpperCase(), `${DATA[name].from}: ${DATA[name].point}`])));
 byId("why").textContent = DATA.why;
+byId("runs").replaceChildren(...["a", "b"].flatMap((name) => {
+  const {expected_error: error, evidence, evidence_reason: reason, memory_notes: notes, launch} = DATA[name];
+  const size = isValue(error) ? `±${formatPercent(error)} (one sigma), evidence: ${evidence}` : "unknown";
+  return [element("h3", {}, name.toUpperCase()),
+          element("p", {}, [`Expected error: ${size}; ${reason}.`, ...notes.map((note) => `Memory: ${note}.`)].join(" ")),
+          ...(launch.startsWith("none: ") ? [element("p", {className: "note"}, `launch: ${launch}`)] : [element("p", {className: "note"}, "What runs it, printed by"), commandBox(launch)])];
+}));
 tableOf("bar-table", ["from A to B", "difference", "of A"], bars.map(({name, difference}) => [name, signedSeconds(difference), formatPercent(difference / timeA)]));
 byId("memory").replaceChildren(...[...memoryLines("A", DATA.a), ...memoryLines("B", DATA.b)].map((text) => element("li", {}, text)));
 tableOf("figure-table", ["", "A", "B", "B − A"], DATA.figures.map(({figure, a, b, difference}) =>

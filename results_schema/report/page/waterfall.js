@@ -10,19 +10,16 @@ function drawWaterfall(canvas, a, b, parts) {
   let sum = a;
   const steps = parts.map(({name, difference}) => ({name, difference, from: sum, to: (sum += difference)}));
   const bars = [{name: "A", from: 0, to: a}, ...steps, {name: "B", from: 0, to: b}];
-  // Bars begin where the ones before end; the axis leaves out what they all have in common.
-  const ends = [a, b, ...steps.flatMap(({from, to}) => [from, to])];
-  const least = Math.min(...ends), most = Math.max(...ends), low = Math.max(0, least - (most - least) / 10);
   byId(canvas).parentElement.style.height = `${80 + 28 * bars.length}px`;
   draw(canvas, {
     type: "bar",
     data: {labels: bars.map(({name}) => name), datasets: [{
-      data: bars.map(({from, to}) => [Math.max(from, low), to]),
+      data: bars.map(({from, to}) => [from, to]),
       backgroundColor: bars.map(({difference}) => fillOf(difference === undefined ? 0 : difference < 0 ? 2 : 1)),
     }]},
     options: {
       indexAxis: "y",
-      scales: {x: {min: low, ticks: {includeBounds: false, callback: (value) => formatSeconds(value)}}, y: {ticks: {autoSkip: false}}},
+      scales: {x: {beginAtZero: true, ticks: {callback: (value) => formatSeconds(value)}}, y: {ticks: {autoSkip: false}}},
       plugins: {
         legend: {display: false},
         tooltip: {callbacks: {label: ({dataIndex}) => (bars[dataIndex].difference === undefined ? formatSeconds(bars[dataIndex].to) : signedSeconds(bars[dataIndex].difference))}},

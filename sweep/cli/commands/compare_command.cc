@@ -62,26 +62,32 @@ ComparedPlan of_results(const std::filesystem::path& file, const std::string& po
   const std::optional<std::uint64_t> given = point_id_of(point);
   if (!point.empty() && !given) {
     sweep::ChosenPoint chosen = choose_point(stored->study, point);
-    return {name, std::move(stored->study), std::move(chosen)};
+    return {name, std::move(stored->study), std::move(chosen), {name}};
   }
   const std::uint64_t id = given ? *given : best_row(reader, name, where);
   if (id >= stored->space.size())
     throw BadInput(
         fmt::format("--point: {} has {}, from 0 on", name, counted(stored->space.size(), "point")));
   sweep::ChosenPoint chosen = point_of_id(stored->study, stored->space, id);
-  return {fmt::format("{}, point {}", name, id), std::move(stored->study), std::move(chosen)};
+  return {fmt::format("{}, point {}", name, id),
+          std::move(stored->study),
+          std::move(chosen),
+          {name},
+          std::to_string(id)};
 }
 
 ComparedPlan of_study(const std::filesystem::path& file, const CompareArguments& arguments,
                       const std::string* point, const std::string* cluster, const CommonOptions& common) {
   std::vector<std::string> overrides = arguments.overrides;
   if (cluster != nullptr) overrides.push_back("cluster=" + *cluster);
-  sweep::Study study = load({.file = file, .overrides = overrides}, common);
+  const StudyArguments own{.file = file, .overrides = overrides};
+  sweep::Study study = load(own, common);
   const std::string name = file.string() + (cluster != nullptr ? " on " + *cluster : "");
   if (point != nullptr) {
     sweep::ChosenPoint chosen = choose_point(study, *point);
     note_other_settings(study, chosen);
-    return {name, std::move(study), std::move(chosen)};
+    return {name, std::move(study), std::move(chosen), words_of(own, common),
+            point_id_of(*point) ? *point : ""};
   }
   const sweep::SweepJob job(study);
   require_points(job);
@@ -92,8 +98,10 @@ ComparedPlan of_study(const std::filesystem::path& file, const CompareArguments&
           fmt::format("{}: its best plan cannot be searched ({}); choose one with --point", name, why));
   const sweep::SearchOutcome found = sweep::search(job, goal, {});
   if (found.best.empty()) throw BadInput(name + ": no plan is feasible; choose one with --point");
-  sweep::ChosenPoint chosen = point_of_id(study, job.space(), found.best.front().point_id);
-  return {name + ", the best plan", std::move(study), std::move(chosen)};
+  const std::uint64_t id = found.best.front().point_id;
+  sweep::ChosenPoint chosen = point_of_id(study, job.space(), id);
+  return {name + ", the best plan", std::move(study), std::move(chosen), words_of(own, common),
+          std::to_string(id)};
 }
 
 void predict(ComparedPlan& of, const char* name) {

@@ -11,8 +11,10 @@
 #include "engine/base/safe_text.h"
 #include "engine/base/shell_words.h"
 #include "engine/base/suggest.h"
+#include "engine/spec/fabric_numbers.h"
 #include "engine/spec/plan_axes.h"
 #include "engine/spec/precision_policy.h"
+#include "engine/spec/spec_numbers.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/terminal/usage.h"
 #include "sweep/input/input_file.h"
@@ -28,10 +30,10 @@ constexpr const char* kHelpFooter =
     R"(Examples:
   shardscape help sweep          as 'shardscape sweep --help'
   shardscape help study          every key of a study
-  shardscape help space          the axes of a plan; also workload, constraints, promises
+  shardscape help space          the axes of a plan; also workload, hardware, constraints, promises
   shardscape help faults         a section of the documents, by its heading
 
-Topics are commands, space, workload, documents (study, devices, models, results, columns, ranks, placement,
+Topics are commands, space, workload, hardware, documents (study, devices, models, results, columns, ranks, placement,
 chakra, evidence, fabrics, engine) and the headings inside them.)";
 constexpr const char* kManFooter =
     R"(Examples:
@@ -380,8 +382,22 @@ std::string workload_topic() {
       "  phase: training or inference\n  expert_load: {distribution: power_law, exponent: 1.2}\n";
   text += "  precision: " + join_names(enum_names<PolicyName>()) + '\n';
   for (const sweep::StarterKey& key : sweep::kStarterKeys)
-    if (key.name != "promises")
-      text += fmt::format("  {} ({}): {}\n", key.name, name_of(key.phase), key.meaning);
+    if (key.name != "promises" && key.name != "precision")
+      text += fmt::format("  {} ({}): {}\n", key.name, name_of(key.phases), key.meaning);
+  return text;
+}
+
+/// All numbers that an axis of `hardware` or `--set` may change, by their tables.
+std::string hardware_numbers() {
+  std::string text;
+  const auto add = [&](const char* prefix, const auto& numbers) {
+    for (const auto& row : numbers)
+      if (row.use != KeyUse::for_the_reader)
+        text += fmt::format("  {}{}: {}\n", prefix, row.path, row.meaning);
+  };
+  add("device.", device_numbers());
+  add("fabric.NAME.", dimension_numbers());  // NAME: of the dimension
+  add("stack.", stack_numbers());
   return text;
 }
 
@@ -396,12 +412,13 @@ int run_help(const GuideArguments& arguments, const CommonOptions& /*common*/) {
   if (topic == "workload") return std::cout << workload_topic(), kDone;
   const auto folder = documents_folder();
   if (!folder) throw std::runtime_error("the documents that belong to this program are gone");
-  std::vector<std::string> topics = {"space", "workload"};
+  std::vector<std::string> topics = {"space", "workload", "hardware"};
   for (const bool whole : {true, false}) {
     for (const auto& [name, file] : kDocuments) {
       const auto text = input::read_file(*folder / file, input::kMostTableBytes, "a document");
       if (!text) continue;
-      const std::string part = whole ? (name == topic ? *text : "") : section(*text, topic);
+      std::string part = whole ? (name == topic ? *text : "") : section(*text, topic);
+      if (!part.empty() && topic == "hardware") part += section(*text, "in five lines") + hardware_numbers();
       if (!part.empty()) return std::cout << part, kDone;
       if (!name.empty() && whole) topics.emplace_back(name);
     }

@@ -80,6 +80,8 @@ void write_files(const LaunchArguments& arguments, const sweep::Study& study, co
   std::vector<launch::LaunchFile> files = made.launch.files;
   std::ostringstream script;
   script << "#!/bin/sh\n";
+  // Without files beside it the command finds what is where it is started, such as pretrain_gpt.py.
+  if (!files.empty()) script << "# from anywhere: the files are beside this script\n" << launch::kToOwnFolder;
   print_launch(script, made, false);
   files.push_back({"launch.sh", script.str() + made.launch.command});
   // All places are looked at before anything is written.
@@ -106,8 +108,10 @@ int run_launch(const LaunchArguments& arguments, const CommonOptions& common) {
   if (verdict.status != Status::ok && verdict.status != Status::memory)
     throw BadInput(fmt::format("--point: {}", describe(name_of(verdict.reason))));
   PlanLaunch made = plan_launch(study, point.setting, point.plan, framework, arguments.gpus_per_node);
+  made.memory = memory_notes(point.setting, verdict);
   made.tight =
-      tight_memory(verdict.memory_peak.value(), point.setting.system.device.memory_capacity().value());
+      !tight_memory(verdict.memory_peak.value(), point.setting.system.device.memory_capacity().value())
+           .empty();
   if (!made.launch.refused.empty()) {
     std::vector<std::string> problems;
     for (const std::string& why : made.launch.refused) problems.push_back("--point: " + why);

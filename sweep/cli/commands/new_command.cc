@@ -28,6 +28,7 @@ constexpr const char* kNewFooter =
   shardscape new                                         asks, on a terminal
   shardscape new --model llama3.1-70b --cluster dgx-h100 --gpus 64 --phase training
   shardscape new --model llama3.1-8b --cluster dgx-h100 --gpus 64 --phase training --sequence-length 32768
+  shardscape new --model llama3.1-70b --cluster dgx-h100 --gpus 8 --phase serving --precision fp8
   shardscape new --model Llama-3.1-8B/config.json --cluster dgx-h100 --gpus 8 --phase serving \
       --request-rate '4 /s' --promises 'ttft_p95: 2 s, tpot_p95: 40 ms' -o serve.yaml
 
@@ -108,6 +109,18 @@ std::string reference_from(const fs::path& folder, const std::string& name) {
   return (plain ? "./" : "") + path.string();
 }
 
+/// What the machine does not multiply of what the study asks for; empty where it does all.
+std::string unsupported_precision(const sweep::Study& study) {
+  for (std::size_t i = 0; i < study.workloads.size(); ++i) {
+    const Setting setting = study.setting(i);
+    const DeviceSpec& device = setting.system.device;
+    for (const Precision precision : setting.policy().multiplied())
+      if (!device.supports(precision))
+        return fmt::format("{} has no matrix units for {}", device.name, name_of(precision));
+  }
+  return "";
+}
+
 std::string gpus_problem(const std::string& text, const yaml::Cluster& cluster) {
   const auto gpus = to_number<std::int64_t>(text);
   if (!gpus || *gpus < 1 || *gpus > sweep::kMostGpus) return "'" + text + "' is no number of GPUs";
@@ -120,20 +133,23 @@ std::string gpus_problem(const std::string& text, const yaml::Cluster& cluster) 
 template <class StudyOf>
 std::string key_problem(const sweep::StarterKey& key, const std::string& value, sweep::Starter& starter,
                         const StudyOf& study_of) {
-  if (key.phase != starter.phase) return fmt::format("is a key of {} studies", name_of(key.phase));
+  if (!applies(key.phases, starter.phase))
+    return fmt::format("is no key of {} studies", sweep::user_word(starter.phase));
   if (std::ranges::any_of(value, [](char c) { return c == '\n' || c == '\r'; })) return "has several lines";
   const auto place = starter.given.insert_or_assign(std::string(key.name), yaml_value(value, key)).first;
   const auto study = study_of(sweep::starter_text(starter));
-  if (study) return "";
-  starter.given.erase(place);
-  return study.error().list().front().message;
+  const std::string wrong = !study                    ? study.error().list().front().message
+                            : key.name == "precision" ? unsupported_precision(*study)
+                                                      : "";
+  if (!wrong.empty()) starter.given.erase(place);
+  return wrong;
 }
 
 void print_next(const fs::path& file, const sweep::Study& study) {
   const std::uint64_t points = study.design_space().size();
   std::cout << fmt::format("{}: {} on {} x {}, {}, {}\n", printable(file.string()), study.model_name,
                            format_count(study.gpus), study.systems.front().device.name,
-                           name_of(study.phase()), counted(points, "point"));
+                           sweep::user_word(study.phase()), counted(points, "point"));
   const std::string name = shell_line({file.string()}), out = shell_line({file.stem().string() + ".h5"});
   const char* const run = points > kSweepable ? "search" : "sweep";
   const char* const per = study.phase() == Phase::training      ? ""
@@ -186,7 +202,8 @@ int run_new(const NewArguments& arguments, const CommonOptions& common) {
   for (std::size_t i = 0; i < given.keys.size(); ++i) {
     const sweep::StarterKey& key = sweep::kStarterKeys[i];
     const bool rate = starter.given.contains("request_rate");
-    const bool fits = key.phase == phase && (rate ? key.name != "concurrency" : key.name != "promises");
+    const bool fits = key.phases != Phases::both && applies(key.phases, phase) &&
+                      (rate ? key.name != "concurrency" : key.name != "promises");
     if (given.keys[i].empty() && !fits) continue;  // not asked for
     answers.take(
         given.keys[i], option_of(key).c_str(), key.meaning,
@@ -219,7 +236,11 @@ void add_new_command(const Program& program) {
   for (std::size_t i = 0; i < sweep::kStarterKeys.size(); ++i) {
     const sweep::StarterKey& key = sweep::kStarterKeys[i];
     add_value(*command, option_of(key).c_str(), arguments->keys[i], "VALUE",
-              fmt::format("{}: {}", key.phase == Phase::training ? "Training" : "Serving", key.meaning));
+              fmt::format("{}{}",
+                          key.phases == Phases::both       ? ""
+                          : key.phases == Phases::training ? "Training: "
+                                                           : "Serving: ",
+                          key.meaning));
   }
   add_force(*command, arguments->force);
 }

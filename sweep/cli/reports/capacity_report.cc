@@ -97,6 +97,15 @@ class CapacityWriter {
     return tight_memory(at.prediction.memory_peak.value(),
                         setting_of(at).system.device.memory_capacity().value());
   }
+  /// Memory of the fullest device of the point.
+  [[nodiscard]] std::string memory_text(const CapacityPoint& at) const {
+    const Setting setting = setting_of(at);
+    const double capacity = setting.system.device.memory_capacity().value();
+    const double bytes = at.prediction.memory_peak.value();
+    return fmt::format("{} of {} ({}) on the fullest device, the key-value cache in {}", format_bytes(bytes),
+                       format_bytes(capacity), format_percent(bytes / capacity),
+                       name_of(setting.policy().kv_cache));
+  }
   /// What would have to change so that the point, which misses something, would do.
   [[nodiscard]] std::vector<std::string> changes(const CapacityPoint& at, double offered) const {
     std::vector<std::string> list;
@@ -173,7 +182,10 @@ class CapacityWriter {
       add_expected_error(error_of(*answer.best), Phase::inference, true, json);
       const std::string tight = tight_text(*answer.best);
       json["memory_tight"] = !tight.empty();
-      if (points) json["memory_note"] = tight;
+      json["memory_capacity_bytes"] = setting_of(*answer.best).system.device.memory_capacity().value();
+      json["kv_cache_precision"] = name_of(setting_of(*answer.best).policy().kv_cache);
+      if (points) json["memory_note"] = memory_text(*answer.best) + (tight.empty() ? "" : "; " + tight);
+      json["fewer"] = answer.fewer ? missing_json(*answer.fewer, rate(answer)) : Json();
     }
     Json fates = Json::object();
     for (const CapacityFate fate : enum_values<CapacityFate>())
@@ -193,14 +205,7 @@ class CapacityWriter {
     for (const sweep::CapacityKill& kill : answer.kills)
       json["missed"].push_back(
           {{"bound", bound_name(kill.reason)}, {"plans", kill.plans}, {"least_by", kill.least}});
-    if (answer.nearest) {
-      json["nearest"] = {{"gpus", answer.nearest->gpus},
-                         {"plan", plan(*answer.nearest)},
-                         {"simulated", answer.nearest->simulated},
-                         {"missed_by", answer.nearest->worst()},
-                         {"needs", changes(*answer.nearest, rate(answer))}};
-      add_setting(*answer.nearest, json["nearest"]);
-    }
+    if (answer.nearest) json["nearest"] = missing_json(*answer.nearest, rate(answer));
     if (points) json["points"] = points_json(answer);
     return json;
   }
@@ -223,9 +228,11 @@ class CapacityWriter {
   void print_details(std::ostream& out, const CapacityAnswer& answer) const {
     out << '\n' << load(answer) << ": " << certificate(answer) << '\n';
     if (answer.best) {
-      out << "error     " << expected_error_text(error_of(*answer.best), Phase::inference) << '\n';
+      out << "memory    " << memory_text(*answer.best) << '\n';
       if (const std::string tight = tight_text(*answer.best); !tight.empty())
-        out << "memory    " << tight << '\n';
+        out << "          " << tight << '\n';
+      if (answer.fewer) out << "fewer     " << fewer_text(answer) << '\n';
+      out << "error     " << expected_error_text(error_of(*answer.best), Phase::inference) << '\n';
       return;
     }
     if (answer.fates[static_cast<std::size_t>(CapacityFate::rule)] > 0) print_rejected(out, answer);
@@ -237,7 +244,8 @@ class CapacityWriter {
     const CapacityPoint& nearest = *answer.nearest;
     out << "nearest: " << plan_there(nearest) << " on "
         << counted(static_cast<std::uint64_t>(nearest.gpus), "GPU")
-        << (nearest.simulated ? ", with " : ", by its floors with ") << joined_changes(answer) << '\n';
+        << (nearest.simulated ? ", with " : ", by its floors with ") << joined_changes(nearest, rate(answer))
+        << '\n';
     const bool overloaded = nearest.misses.front().reason < results::kFirstLimitReason;
     if (overloaded && answer.complete)
       out << "more GPUs may do: the study's `gpus` go up to " << format_count(answer.most_gpus) << '\n';
@@ -265,11 +273,26 @@ class CapacityWriter {
   void add_setting(const CapacityPoint& at, Json& json) const {
     if (const std::string there = setting(at); !there.empty()) json["setting"] = there;
   }
-  [[nodiscard]] std::string joined_changes(const CapacityAnswer& answer) const {
-    std::string text;
-    for (const std::string& change : changes(*answer.nearest, rate(answer)))
-      text += (text.empty() ? "" : ", ") + change;
-    return text;
+  [[nodiscard]] std::string joined_changes(const CapacityPoint& at, double offered) const {
+    return fmt::format("{}", fmt::join(changes(at, offered), ", "));
+  }
+  /// By how much the next smaller number of GPUs misses what is asked for.
+  [[nodiscard]] std::string fewer_text(const CapacityAnswer& answer) const {
+    const CapacityPoint& at = *answer.fewer;
+    return fmt::format("on {} the nearest plan, {}, misses by {}{}: {}",
+                       counted(static_cast<std::uint64_t>(at.gpus), "GPU"), plan_there(at),
+                       at.simulated ? "" : "at least ", format_percent(at.worst()),
+                       joined_changes(at, rate(answer)));
+  }
+  /// A plan that misses something.
+  [[nodiscard]] Json missing_json(const CapacityPoint& at, double offered) const {
+    Json json = {{"gpus", at.gpus},
+                 {"plan", plan(at)},
+                 {"simulated", at.simulated},
+                 {"missed_by", at.worst()},
+                 {"needs", changes(at, offered)}};
+    add_setting(at, json);
+    return json;
   }
   /// What was simulated, for the charts.
   [[nodiscard]] Json points_json(const CapacityAnswer& answer) const {
@@ -324,6 +347,7 @@ void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<con
     table.add_row(std::move(cells));
   }
   table.print(out);
+  for (const std::string& assumed : job.study().assumptions) out << "assumed: " << printable(assumed) << '\n';
   for (std::size_t i = 0; i < answers.size(); ++i) {
     writer.print_details(out, answers[i]);
     if (!launches[i].empty()) out << "launch    " << launches[i] << '\n';

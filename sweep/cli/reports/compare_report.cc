@@ -8,6 +8,8 @@
 
 #include "engine/base/safe_text.h"
 #include "engine/spec/plan_axes.h"
+#include "sweep/cli/reports/launch_report.h"
+#include "sweep/cli/reports/verdicts.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/space/point_text.h"
 
@@ -204,7 +206,26 @@ void print_memory(std::ostream& out, const char* name, const ComparedPlan& of,
   }
 }
 
-Json side_json(const ComparedPlan& of, const std::vector<compare::LighterRecompute>& lighter) {
+/// The command that launches the plan.
+std::string launch_of(const ComparedPlan& of) {
+  return launch_line(of.study, of.point.setting, of.point.plan, of.words, of.id);
+}
+PointRemarks remarks_of(const ComparedPlan& of) {
+  return remarks_on(of.study, of.point.setting, of.point.plan, of.prediction, of.point.at);
+}
+
+/// What is to be known of a plan beside its figures.
+void print_side(std::ostream& out, const char* name, const ComparedPlan& of, const PointRemarks& remarks,
+                const std::string& launch) {
+  out << "\n" << name << '\n';
+  for (const std::string& note : memory_notes(of.point.setting, of.prediction))
+    out << "memory    " << note << '\n';
+  out << "error     " << expected_error_text(remarks, of.point.setting.workload.phase) << '\n'
+      << "launch    " << launch << '\n';
+}
+
+Json side_json(const ComparedPlan& of, const std::vector<compare::LighterRecompute>& lighter,
+               const PointRemarks& remarks, const std::string& launch) {
   const Setting& setting = of.point.setting;
   Json json = {{"from", of.from},
                {"study", of.study.title},
@@ -212,7 +233,10 @@ Json side_json(const ComparedPlan& of, const std::vector<compare::LighterRecompu
                {"status", name_of(of.prediction.status)},
                {"gpus", setting.system.fabric.size()},
                {"device", setting.system.device.name},
-               {"stack", setting.system.stack.name}};
+               {"stack", setting.system.stack.name},
+               {"memory_notes", memory_notes(setting, of.prediction)}};
+  add_expected_error(remarks, setting.workload.phase, true, json);
+  json["launch"] = launch;
   json["lighter_recompute"] = Json::array();
   for (const compare::LighterRecompute& other : lighter) {
     const Prediction& p = other.prediction;
@@ -227,13 +251,20 @@ Json side_json(const ComparedPlan& of, const std::vector<compare::LighterRecompu
 }  // namespace
 
 Comparison compare_plans(const ComparedPlan& a, const ComparedPlan& b) {
-  return {a, b, compare::waterfall(a.side(), b.side()),
+  return {a,
+          b,
+          compare::waterfall(a.side(), b.side()),
           compare::lighter_recompute(a.point.setting, a.point.plan),
-          compare::lighter_recompute(b.point.setting, b.point.plan)};
+          compare::lighter_recompute(b.point.setting, b.point.plan),
+          remarks_of(a),
+          remarks_of(b),
+          launch_of(a),
+          launch_of(b)};
 }
 
 Json to_json(const Comparison& of) {
-  Json json = {{"a", side_json(of.a, of.lighter_a)}, {"b", side_json(of.b, of.lighter_b)}};
+  Json json = {{"a", side_json(of.a, of.lighter_a, of.remarks_a, of.launch_a)},
+               {"b", side_json(of.b, of.lighter_b, of.remarks_b, of.launch_b)}};
   json["differs"] = Json::object();
   for (const Difference& one : plan_differences(of)) json["differs"][one.name] = {{"a", one.a}, {"b", one.b}};
   json["figures"] = figures(of).json();
@@ -273,6 +304,8 @@ void print_compared(std::ostream& out, const Comparison& of) {
   out << '\n' << why(of) << '\n';
   print_memory(out, "A", of.a, of.lighter_a);
   print_memory(out, "B", of.b, of.lighter_b);
+  print_side(out, "A", of.a, of.remarks_a, of.launch_a);
+  print_side(out, "B", of.b, of.remarks_b, of.launch_b);
 }
 
 }  // namespace shardscape::cli

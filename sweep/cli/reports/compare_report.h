@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sweep/cli/reports/report.h"
+#include "sweep/cli/reports/simulate_report.h"
 #include "sweep/compare/waterfall.h"
 #include "sweep/study/choose_point.h"
 #include "sweep/study/study.h"
@@ -17,6 +18,8 @@ struct ComparedPlan {
   std::string from;  ///< the file, and how the point was found
   sweep::Study study;
   sweep::ChosenPoint point;
+  std::vector<std::string> words;  ///< of a shell: the file and what changes it
+  std::string id = {};             ///< of the point, where it was chosen by that
   Prediction prediction = {};
   Details details = {};
 
@@ -27,6 +30,8 @@ struct Comparison {
   const ComparedPlan &a, &b;
   std::vector<compare::Bar> bars;
   std::vector<compare::LighterRecompute> lighter_a, lighter_b;
+  PointRemarks remarks_a, remarks_b;
+  std::string launch_a, launch_b;  ///< launch_line()
 };
 Comparison compare_plans(const ComparedPlan& a, const ComparedPlan& b);
 

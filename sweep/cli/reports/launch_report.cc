@@ -8,19 +8,24 @@
 #include "sweep/cli/terminal/format.h"
 #include "sweep/space/point_text.h"
 #include "sweep/study/placement_axis.h"
+#include "sweep/yaml/catalog.h"
 #include "sweep/yaml/node.h"
 
 namespace shardscape::cli {
 
 namespace {
 
-/// The name under which checkpoints of the study's model are known: the first of its preset's names with a slash.
+/// The name under which checkpoints of the study's model are known: as the study names it, or the first of its preset's
+/// names with a slash.
 std::string checkpoint_of(const sweep::Study& study) {
   for (const sweep::SourceText& source : study.sources) {
     if (!source.name.starts_with("models/")) continue;
     yaml::Diagnostics ignored;
     const auto node = yaml::parse(source.text, source.name, ignored);
-    const yaml::Node* const names = node ? node->find("also") : nullptr;
+    if (!node) continue;
+    if (const yaml::Node* const named = yaml::also_entry(*node, study.model_reference))
+      return printable(yaml::also_name(*named));
+    const yaml::Node* const names = node->find("also");
     for (const yaml::Node& name : names != nullptr ? names->items : std::vector<yaml::Node>())
       if (name.text.find('/') != std::string::npos) return printable(name.text);
   }
@@ -69,7 +74,7 @@ std::string launch_line(const sweep::Study& study, const Setting& setting, const
 
 Json to_json(const PlanLaunch& made) {
   Json json = {{"for", made.framework.name}, {"version", made.framework.version}, {"point", made.point}};
-  json["memory_tight"] = !made.tight.empty();
+  json["memory_tight"] = made.tight;
   json["files"] = Json::array();
   for (const launch::LaunchFile& file : made.launch.files)
     json["files"].push_back({{"name", file.name}, {"text", file.text}});
@@ -83,7 +88,7 @@ Json to_json(const PlanLaunch& made) {
 void print_launch(std::ostream& out, const PlanLaunch& made, bool files) {
   out << "# " << made.what << "; for " << made.framework.title << ", as of " << made.framework.version
       << '\n';
-  if (!made.tight.empty()) out << "# " << made.tight << '\n';
+  for (const std::string& note : made.memory) out << "# " << note << '\n';
   if (!made.launch.not_expressed.empty()) out << "# not expressed:\n";
   for (const launch::NotExpressed& one : made.launch.not_expressed)
     out << "#   " << printable(fmt::format("{} = {}: {}", one.what, one.value, one.why)) << '\n';

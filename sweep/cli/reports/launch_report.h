@@ -16,7 +16,8 @@ struct PlanLaunch {
   std::string what;  ///< the study, its plan and machine, in a line
   std::string point;
   launch::Launch launch;
-  std::string tight = {};  ///< tight_memory() of the plan
+  std::vector<std::string> memory = {};  ///< memory_notes() of the plan
+  bool tight = false;                    ///< whether one of them says that its memory is
 };
 /// `gpus_per_node`: 0 where nobody says.
 PlanLaunch plan_launch(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan,

@@ -20,6 +20,7 @@
 #include "sweep/space/point_text.h"
 #include "sweep/study/evidence_of.h"
 #include "sweep/study/expert_load_parser.h"
+#include "sweep/study/sent_rate.h"
 
 namespace shardscape::cli {
 
@@ -107,7 +108,11 @@ void add_times(const SimulatedPoint& point, Json& json) {
     add("itl", p.itl, p.itl_spread);
     add("e2e", p.e2e, p.e2e_spread);
     json["decode_batch"] = number(p.decode_batch, known);
-    if (point.setting.workload.load) {
+    if (const auto& load = point.setting.workload.load) {
+      if (const auto sent = sweep::sent_rate(*load)) {
+        json["request_rate_per_s"] = load->request_rate;
+        json["sent_requests_per_s"] = *sent;
+      }
       results::PointRecord record{0, point.plan, point.setting.workload, {}, p};
       record.promises_kept =
           known && std::ranges::none_of(misses_of(point), &results::LimitCheck::Miss::promise);
@@ -148,7 +153,7 @@ std::string load_text(const WorkloadSpec& workload) {
 }
 
 /// Latencies, queue and cache of a load that is simulated request by request.
-void print_load(std::ostream& out, const Prediction& p, bool promises) {
+void print_load(std::ostream& out, const Prediction& p, const LoadSpec& load) {
   const LoadPrediction& l = p.load;
   out << "\nload      " << requests_text(l.requests_per_s) << ", " << format_seconds(l.queue.value())
       << " in the queue; cache in use " << format_percent(l.kv_mean) << ", at most "
@@ -159,7 +164,14 @@ void print_load(std::ostream& out, const Prediction& p, bool promises) {
         << (l.done < 1 ? fmt::format(", of which {} are done and measured", format_percent(l.done)) : "")
         << '\n';
   }
-  if (promises) {
+  if (const auto sent = sweep::sent_rate(load)) {
+    const double more = *sent / load.request_rate - 1;
+    out << "          sent at " << requests_text(*sent) << ", "
+        << fmt::format("{} {}", format_percent(std::abs(more)), more < 0 ? "below" : "above")
+        << " the rate asked for, as the arrivals of "
+        << counted(static_cast<std::uint64_t>(load.requests.number), "request") << " are drawn at random\n";
+  }
+  if (load.promised != LatencyBounds()) {
     out << "          " << format_percent(l.attainment)
         << " of the requests keep what is promised, each by its own latencies\n";
   }
@@ -228,8 +240,7 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
     const std::vector<MemoryUse>& experts = point.details.expert_memory;
     if (!experts.empty() && experts.front().total() == p.memory_peak) out << ", with experts";
     out << '\n';
-    if (const std::string tight = tight_memory(p.memory_peak.value(), capacity(point)); !tight.empty())
-      out << "          " << tight << '\n';
+    for (const std::string& note : memory_notes(point.setting, p)) out << "          " << note << '\n';
   }
   if (!p.has_times()) return;
   if (is_training(point)) {
@@ -255,7 +266,7 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
   out << "error     " << expected_error_text(point.remarks, point.setting.workload.phase) << '\n';
   for (const std::string& assumed : point.study.assumptions)
     out << "assumed   " << printable(assumed) << '\n';
-  if (const auto& load = point.setting.workload.load) print_load(out, p, load->promised != LatencyBounds());
+  if (const auto& load = point.setting.workload.load) print_load(out, p, *load);
 }
 
 Rows neighbours(const SimulatedPoint& point) {
@@ -378,6 +389,8 @@ PointRemarks remarks_on(const sweep::Study& study, const Setting& setting, const
   finding.assessment = evidence::assess_plan(finding, plan);
   if (finding.assessment.gap == EvidenceGap::degrees)
     remarks.evidence_reason = evidence::larger_degree(finding, plan);
+  if (prediction.status == Status::memory)
+    remarks.evidence_reason += "; the plan does not fit, this is of its time as if it did";
   return remarks;
 }
 
@@ -435,6 +448,7 @@ Json to_json(const SimulatedPoint& point) {
       json["missed"].push_back({{"bound", miss_name(point, miss)}, {"by", number(miss.by, true)}});
   }
   json["memory_capacity_bytes"] = capacity(point);
+  json["memory_notes"] = memory_counted(p) ? memory_notes(point.setting, p) : std::vector<std::string>();
   json["memory_tight"] = memory_counted(p) && !tight_memory(p.memory_peak.value(), capacity(point)).empty();
   json["assumptions"] = point.study.assumptions;
   json["plan"] = plan_json(point.plan, point.setting.workload.phase);

@@ -7,6 +7,7 @@
 #include <limits>
 #include <span>
 
+#include "sweep/cli/reports/executed_order.h"
 #include "sweep/cli/terminal/format.h"
 
 namespace shardscape::cli {
@@ -132,13 +133,12 @@ void Confirmation::rank(RowGroups& groups) {
   std::vector<std::size_t> order = places;
   std::ranges::stable_sort(order, {}, [&](std::size_t row) { return sign * values[row]; });
   if (order.size() > 1) {
+    std::vector<double> costs;
+    for (const std::size_t row : places) costs.push_back(sign * values[row]);
     // What was not executed may belong between the others.
     const bool all = order.size() == groups.size();
-    order_ = fmt::format("the order{} ", all ? "" : fmt::format(" of these {}", order.size()));
-    order_ += order == places ? "holds"
-              : order.front() == places.front()
-                  ? "turns over below the first"
-                  : fmt::format("turns over, the first was number {}", order.front() + 1);
+    order_ = fmt::format("the order{} {}", all ? "" : fmt::format(" of these {}", order.size()),
+                         order_text(costs, places));
   }
   RowGroups ranked = groups;
   for (std::size_t i = 0; i < places.size(); ++i) ranked[places[i]] = std::move(groups[order[i]]);

@@ -7,6 +7,7 @@
 
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/text_table.h"
+#include "sweep/study/stack_policies.h"
 #include "sweep/yaml/number.h"
 #include "sweep/yaml/quantity_text.h"
 
@@ -98,6 +99,24 @@ std::string tight_memory(double bytes, double capacity) {
       "tight: {} of a GPU's memory is in use, and above {} an allocator's fragmentation may make it run out; "
       "measure it, or take a plan with more room",
       format_percent(bytes / capacity), format_percent(kTightMemory));
+}
+
+std::vector<std::string> memory_notes(const Setting& setting, const Prediction& prediction) {
+  const double capacity = setting.system.device.memory_capacity().value();
+  const double bytes = prediction.memory_peak.value();
+  std::vector<std::string> notes;
+  if (std::string tight = tight_memory(bytes, capacity); !tight.empty()) notes.push_back(std::move(tight));
+  if (!(bytes > kFullMemory * capacity)) return notes;
+  const bool training = setting.workload.phase == Phase::training;
+  const double part = (training ? prediction.memory.gradients : prediction.memory.kv_cache).value();
+  if (part > 0 && training)
+    notes.push_back(fmt::format(
+        "gradients take {} of the memory in {}, as the stack keeps them (stack.state.gradient_bytes)",
+        format_bytes(part), sweep::format_of_bytes(setting.system.stack.state.gradient_bytes)));
+  if (part > 0 && !training)
+    notes.push_back(fmt::format("the key-value cache takes {} of the memory in {}", format_bytes(part),
+                                name_of(setting.policy().kv_cache)));
+  return notes;
 }
 
 VerdictCounts verdict_counts(std::span<const std::uint64_t> by_status,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/spec/prediction.h"
+#include "engine/spec/scenario.h"
 #include "results_schema/rows/limits.h"
 #include "results_schema/rows/summary.h"
 
@@ -32,6 +33,13 @@ std::string limit_words(const results::Limit& limit);
 inline constexpr double kTightMemory = 0.95;
 /// A line about a plan that fits by less than that; empty for all others.
 std::string tight_memory(double bytes, double capacity);
+
+/// Of a plan that takes more of a GPU's memory than this, what decides it is named: the part of memory whose format the
+/// stack or the precision chooses.
+inline constexpr double kFullMemory = 0.9;
+/// What is to be known of the memory of a plan, a line each: tight_memory(), and gradients (or the key-value cache)
+/// with their bytes and format where it is full. Empty where the memory was not counted.
+std::vector<std::string> memory_notes(const Setting& setting, const Prediction& prediction);
 
 struct VerdictCounts {
   std::vector<results::CodeCount> statuses, reasons;  ///< codes that occur

@@ -37,8 +37,18 @@ bool is_option(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && word.find_first_not_of("-.0123456789") != std::string::npos;
 }
 
+/// "; sweep and search take it" of the other commands with an option of that name; empty where none has one.
+std::string who_takes(const CLI::App& app, const std::string& option) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : commands(app))
+    if (const auto known = option_names(*command); std::ranges::find(known, option) != known.end())
+      names.push_back(command->get_name());
+  if (names.empty()) return "";
+  return fmt::format("; {} take{} it", join_names(names), names.size() == 1 ? "s" : "");
+}
+
 /// The words of the command line that the command does not know. Words after an unknown option are taken as its value.
-std::vector<std::string> unknown_words(const CLI::App& command) {
+std::vector<std::string> unknown_words(const CLI::App& app, const CLI::App& command) {
   const std::vector<std::string> extras = command.remaining();
   const std::vector<std::string> names = option_names(command);
   const std::string lead = command.get_name() + ": ";
@@ -46,7 +56,9 @@ std::vector<std::string> unknown_words(const CLI::App& command) {
   for (const std::string& word : extras) {
     if (!is_option(word)) continue;
     const std::string name = word.substr(0, word.find('='));
-    lines.push_back(lead + "unknown option '" + name + "'" + did_you_mean(name, names));
+    const std::string takes = who_takes(app, name);
+    lines.push_back(lead + "unknown option '" + name + "'" +
+                    (takes.empty() ? did_you_mean(name, names) : takes));
   }
   if (!lines.empty()) return lines;
   for (const std::string& word : extras) lines.push_back(lead + "unexpected argument '" + word + "'");
@@ -101,7 +113,7 @@ UsageProblem usage_problem(const CLI::App& app, const CLI::ParseError& error,
     return problem;
   }
   problem.help = "shardscape " + words[1] + " --help";
-  problem.lines = unknown_words(**command);
+  problem.lines = unknown_words(app, **command);
   if (problem.lines.empty()) problem.lines.push_back(words[1] + ": " + error.what());
   return problem;
 }

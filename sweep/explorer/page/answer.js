@@ -71,7 +71,7 @@ function barParts(parts) {
 const legendOf = (parts) => parts.map(([name, , text, place]) => element("li", {}, keyOf(place), text ? `${name} ${text}` : name));
 
 /** Memory by kind, on a bar as long as the capacity or the need, with a mark at the capacity. */
-function drawMemory({memory, memory_peak_bytes: peak, memory_capacity_bytes: capacity}) {
+function drawMemory({memory, memory_peak_bytes: peak, memory_capacity_bytes: capacity, memory_notes: notes}) {
   const bar = byId("memory-bar"), isKnown = isValue(peak) && isValue(capacity);
   const whole = Math.max(peak, capacity);
   const kinds = isKnown ? Object.entries(memory).filter(([, bytes]) => isValue(bytes) && bytes > 0) : [];
@@ -83,7 +83,7 @@ function drawMemory({memory, memory_peak_bytes: peak, memory_capacity_bytes: cap
   byId("memory-parts").replaceChildren(...legendOf(parts));
   const left = capacity - peak;
   byId("memory-says").textContent = isKnown ? `${formatBytes(peak)} of ${formatBytes(capacity)}: ` +
-      (left >= 0 ? `${formatBytes(left)} left` : `${formatBytes(-left)} too much`) : "not known for this plan";
+      [left >= 0 ? `${formatBytes(left)} left` : `${formatBytes(-left)} too much`, ...notes].join("; ") : "not known for this plan";
 }
 
 /** How far the time can be trusted, and what says so. */

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,6 +26,7 @@
 #include "sweep/study/choose_point.h"
 #include "sweep/study/load_study.h"
 #include "sweep/study/overrides.h"
+#include "sweep/study/system_changes.h"
 
 namespace shardscape::explorer {
 
@@ -34,6 +37,29 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> changes_of(const Json& request) {
   return request.value("set", std::vector<std::string>());
+}
+
+/// The setting with one number changed, of which its part of the system alone is read again; nothing where the number
+/// may not be so.
+std::optional<Setting> with_number(const sweep::BaseSystem& base, const std::vector<yaml::Leaf>& leaves,
+                                   std::string_view key, const std::string& text, Setting setting) {
+  key.remove_prefix(std::string_view("hardware.").size());
+  const auto leaf = std::ranges::find(leaves, key, &yaml::Leaf::path);
+  if (leaf == leaves.end()) return std::nullopt;
+  sweep::Change change;
+  change.leaf = *leaf;
+  change.shown = key;
+  change.value = yaml::Node::scalar(text);
+  yaml::relocate(change.value, {std::make_shared<const std::string>(key), 0, 0});
+  const auto number = sweep::numeric_value(*leaf, change.value);
+  if (!number) return std::nullopt;
+  change.number = *number;
+  const sweep::Change* const changes[] = {&change};
+  yaml::Diagnostics problems;
+  for (const sweep::Part part : sweep::kParts)
+    if (change.touches(part) && !sweep::build_part(part, base, changes, setting.system, problems))
+      return std::nullopt;
+  return setting;
 }
 
 sweep::ChosenPoint chosen(const Json& request, const sweep::Study& study) {
@@ -189,20 +215,20 @@ Json Answers::predict(const Json& request) {
   return json;
 }
 
-Json Answers::worth(const Json& request) const {
-  const yaml::Catalog none;
-  const sweep::Study study = changed(request, none);
+Json Answers::worth(const Json& request) {
+  const sweep::Study& study = with_evidence(request);  // kept: a page asks for a few numbers at a time
   const sweep::ChosenPoint point = chosen(request, study);
   const ParallelPlan& plan = point.plan;
   const double share = request.value("share", 0.05);
   if (!(share > 0 && share < 1)) throw Refused({"share: must be above 0 and below 1"});
-  const auto seconds_of = [&](const sweep::Study& other) -> std::optional<double> {
-    const Setting setting = other.setting(point.at);
+  const auto seconds_of = [&](const Setting& setting) -> std::optional<double> {
     const Prediction prediction = Simulator(setting, {.time_infeasible = true, .mode = study.mode}).run(plan);
     if (!prediction.has_times()) return std::nullopt;
-    return prediction.whole(other.phase()).value();
+    return prediction.whole(study.phase()).value();
   };
-  const auto base = seconds_of(study);
+  const auto base = seconds_of(point.setting);
+  const sweep::BaseSystem before = base_of(study, point.setting, plan);
+  const std::vector<yaml::Leaf> leaves = sweep::changeable_leaves(before, nullptr);
   const Json all = fields_json(study, *tree(study_, request).find("workload"), point.setting, plan);
   const auto keys = request.at("keys").get<std::vector<std::string>>();
   Json list = Json::array();
@@ -212,11 +238,9 @@ Json Answers::worth(const Json& request) const {
       if (std::ranges::find(keys, key) == keys.end() || !field.contains("worth")) continue;
       const double value = field.at("value").get<double>();
       const auto at = [&](double factor) -> std::optional<double> {
-        try {
-          return seconds_of(changed(request, none, {key + '=' + field_text(field, value * factor)}));
-        } catch (const Refused&) {
-          return std::nullopt;  // outside the range of the number
-        }
+        const auto setting =
+            with_number(before, leaves, key, field_text(field, value * factor), point.setting);
+        return setting ? seconds_of(*setting) : std::nullopt;  // outside the range of the number
       };
       const auto more = at(1 + share), less = at(1 - share);
       Json worth = {{"key", key}, {"unit_text", field.at("worth").at("unit_text")}};

@@ -45,7 +45,7 @@ class Answers {
   Json load(const Json& request);
   Json fields(const Json& request) const;
   Json predict(const Json& request);
-  Json worth(const Json& request) const;
+  Json worth(const Json& request);
   Json sweep(const Json& request) const;
 
   /// The study with the changes of a request, and with those of `more`.

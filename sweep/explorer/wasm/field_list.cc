@@ -162,10 +162,14 @@ std::string field_text(const Json& field, double value) {
   return yaml::format_number(value);
 }
 
+sweep::BaseSystem base_of(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan) {
+  return {setting.system, {setting.system.fabric}, plan.gpus(), study.phase(), {}};
+}
+
 Json fields_json(const sweep::Study& study, const yaml::Node& workload, const Setting& setting,
                  const ParallelPlan& plan) {
   const System& system = setting.system;
-  const sweep::BaseSystem base{system, {system.fabric}, plan.gpus(), study.phase(), {}};
+  const sweep::BaseSystem base = base_of(study, setting, plan);
   const std::array<std::pair<std::string_view, yaml::Node>, 3> trees = {
       {{"device", yaml::write(system.device)},
        {"fabric", fabric_tree(system.fabric)},

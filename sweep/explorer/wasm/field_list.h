@@ -7,9 +7,13 @@
 
 #include "engine/spec/scenario.h"
 #include "sweep/study/study.h"
+#include "sweep/study/system_changes.h"
 #include "sweep/yaml/node.h"
 
 namespace shardscape::explorer {
+
+/// What changes of single numbers start from.
+sweep::BaseSystem base_of(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan);
 
 /// {"groups": [{"name", "fields": [{"key", "label", "kind", "value", "text", "unit", "low", "high", "choices",
 /// "meaning", "worth": {"unit_step", "unit_text"}}]}], "plan": [{"name", "meaning", "kind", "values", "value"}]}, at the

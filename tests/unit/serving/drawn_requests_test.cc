@@ -190,5 +190,31 @@ TEST(DrawnRequests, WithoutDraftsEachTokenHasAnIteration) {
   }
 }
 
+// The rate of a run is that of its own arrivals, which few requests leave some percent off the one asked for.
+TEST(DrawnRequests, TheRateOfARunIsThatOfItsArrivals) {
+  LoadSpec load = load_of(Lengths::fixed(100), Lengths::fixed(10));
+  load.request_rate = 4;
+  load.requests = {200, false};
+  load.arrivals = ArrivalProcess::constant;
+  EXPECT_DOUBLE_EQ(drawn_rate(load), 4);
+  load.arrivals = ArrivalProcess::poisson;
+  DrawnRequests draws(load, 1);
+  std::vector<double> sent;
+  for (int i = 0; i < 250; ++i) sent.push_back(draws.next_arrival().sent);
+  EXPECT_DOUBLE_EQ(drawn_rate(load), 200 / sent[199]);
+  EXPECT_GT(std::abs(drawn_rate(load) / 4 - 1), 0.001);
+  load.warm_up = {50, false};  // over before a run begins, sent before those that count in steady state
+  EXPECT_DOUBLE_EQ(drawn_rate(load), 200 / sent[199]);
+  load.statistic = ClientStatistic::steady;
+  EXPECT_DOUBLE_EQ(drawn_rate(load), 200 / (sent[249] - sent[49]));
+  // A sum of n exponential times varies by 1 / sqrt(n).
+  const Moments rates = moments(2000, [&](std::int64_t seed) {
+    load.seed = static_cast<std::uint64_t>(seed);
+    return 4 / drawn_rate(load);
+  });
+  EXPECT_NEAR(rates.mean, 1, 0.01);
+  EXPECT_NEAR(rates.deviation, 1 / std::sqrt(200.0), 0.005);
+}
+
 }  // namespace
 }  // namespace shardscape::serving

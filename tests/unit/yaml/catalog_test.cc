@@ -191,6 +191,33 @@ TEST_F(CatalogTest, ModelsHaveNamesOfHubsAndOfTheirDepth) {
     EXPECT_FALSE(load_model(catalog, name).has_value()) << name;
 }
 
+// A checkpoint of the same shapes may differ in keys, which stand beside its name; what is wrong with them is located.
+TEST_F(CatalogTest, CheckpointsMayDifferInKeys) {
+  write("one/models/b.yaml",
+        model("b", 4) + "also: [Org/B, {name: Org/B-Late, norm_epsilon: 1e-5, vocabulary: 16}]\n");
+  write("one/models/c.yaml", model("c", 4) + "also: [{name: Org/C, layers: x, wings: 2}, {name: [Org/D]}]\n");
+  write("one/models/d.yaml", model("d", 4) + "also: [{layers: 3}]\n");
+  write("one/models/e.yaml", model("e", 4) + "also: [Org/E, [1]]\n");
+  const Catalog catalog({root_ / "one"});
+  EXPECT_EQ(load_model(catalog, "b")->norm_epsilon, 0);
+  EXPECT_EQ(load_model(catalog, "Org/B")->vocabulary, 8);
+  const auto late = load_model(catalog, "org/b-late-l2");
+  ASSERT_TRUE(late.has_value());
+  EXPECT_EQ(late->name, "b-l2");
+  EXPECT_EQ(late->norm_epsilon, 1e-5);
+  EXPECT_EQ(late->vocabulary, 16);
+  EXPECT_EQ(late->layers, 2);
+  ASSERT_TRUE(load_model(catalog, "c").has_value());
+  const auto broken = load_model(catalog, "Org/C");
+  ASSERT_FALSE(broken.has_value());
+  const std::string problems = broken.error().to_string();
+  EXPECT_NE(problems.find("c.yaml:8:"), std::string::npos) << problems;
+  EXPECT_NE(problems.find("also.layers: must be an integer"), std::string::npos) << problems;
+  EXPECT_NE(problems.find("also.wings: unknown key"), std::string::npos) << problems;
+  EXPECT_FALSE(load_model(catalog, "Org/D").has_value());
+  for (const char* nameless : {"d", "e"}) EXPECT_FALSE(load_model(catalog, nameless).has_value()) << nameless;
+}
+
 TEST_F(CatalogTest, PartsOfAGroupMayDiffer) {
   write("one/models/e.yaml",
         "name: e\nlayers: 4\nhidden: 8\nheads: 2\nvocabulary: 100\nmlp: swiglu\nposition: rotary\n"

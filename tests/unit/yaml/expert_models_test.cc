@@ -85,6 +85,9 @@ TEST(ExpertModels, LayersAndAliases) {
   EXPECT_EQ(preset("deepseek-ai/DeepSeek-R1").name, "deepseek-v3");
   EXPECT_EQ(preset("meta-llama/Llama-4-Maverick-17B-128E-Instruct-FP8").name, "llama4-maverick");
   EXPECT_EQ(preset("Qwen/Qwen3-235B-A22B-Instruct-2507").name, "qwen3-235b-a22b");
+  EXPECT_EQ(preset("Qwen/Qwen3-235B-A22B-Instruct-2507").rotary_base, 5000000);
+  EXPECT_EQ(preset("Qwen/Qwen3-235B-A22B-FP8").rotary_base, 1000000);
+  EXPECT_EQ(preset("Qwen/Qwen3-30B-A3B-Thinking-2507").rotary_base, 0);  // left to its config.json
 }
 
 }  // namespace
