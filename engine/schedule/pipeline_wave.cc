@@ -46,6 +46,7 @@ template <bool kBlocking>
 void work_both(const Lanes& back, const Lanes& ahead, std::int32_t stages) {
   const Lanes backward = back, forward = ahead;
   TwoTimes coming = forward.input[0];
+#pragma GCC unroll 2  // most steps of most pipelines are spent here
   for (std::int32_t s = 0; s < stages; ++s) {
     const TwoTimes next = forward.input[s + 1];
     TwoTimes done = later(backward.end[s], backward.input[s + 1]) + backward.work[s];

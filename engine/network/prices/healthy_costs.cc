@@ -285,7 +285,10 @@ Seconds HealthyCosts::time_within_slice(const CollectiveKey& key, double memory_
   KnownWay& way = costs.ways[together.way];
   const RankGroup::Level axis = key.slice.axis;
   CostCurve& within = way.within_slices.get(axis, [&] {
-    return shared_curve(costs, way, representatives(costs, {axis, 0}), axis);
+    const SiblingGroups groups = representatives(costs, {axis, 0});
+    // Groups that stand for those of all slices as well share no links with those of another one.
+    if (groups.ranks == representatives(costs).ranks) return way.curve;
+    return shared_curve(costs, way, groups, axis);
   });
   constexpr double kAnyBound = 1e9;
   double alone = std::min(together.seconds, within.at(one, *network_, kAnyBound));
