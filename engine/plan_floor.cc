@@ -32,8 +32,8 @@ struct TimedPass {
   Seconds exchanges;
 };
 
-/// Of steps whose layers have floors in place of costs. Made once, as its tables for all layers take longer to clear than
-/// such a step to look at.
+/// Of steps whose layers have floors in place of costs. Made once: its tables for all layers take longer to clear than
+/// such a step takes to look at.
 const step::LayerCosts& no_costs() {
   static const step::LayerCosts none;
   return none;
