@@ -32,6 +32,13 @@ struct TimedPass {
   Seconds exchanges;
 };
 
+/// Of steps whose layers have floors in place of costs. Made once: its tables for all layers take longer to clear than
+/// such a step takes to look at.
+const step::LayerCosts& no_costs() {
+  static const step::LayerCosts none;
+  return none;
+}
+
 /// The longest of the chains that the header lists, in seconds. `floor_of(runs)`: of layers; `optimizers`: seconds by
 /// stage.
 template <class FloorOf>
@@ -274,9 +281,8 @@ double PlanFloor::step_floor(const ParallelPlan& plan, const PassFloors& passes,
   if (!possible(plan)) return kNever;
   const std::optional<model::Partition>& layers = split(plan);
   if (!layers) return kNever;
-  const step::LayerCosts no_costs;
   const step::TrainingStep inputs{
-      setting_, plan, no_costs, layers->stages, layers->chunks, {}, step::pipeline_shape(setting_, plan)};
+      setting_, plan, no_costs(), layers->stages, layers->chunks, {}, step::pipeline_shape(setting_, plan)};
   const schedule::PipelineShape& shape = inputs.pipeline;
   const double deferred = inputs.deferred_share();
   const bool pairs =
@@ -327,10 +333,9 @@ const std::vector<double>& PlanFloor::optimizers(ParallelPlan plan, std::int32_t
 
 Prediction PlanFloor::rates(const ParallelPlan& plan, Seconds step) {
   const std::vector<model::StageLayers> none;
-  const step::LayerCosts costs;
   Prediction prediction;
   prediction.step_time = step;
-  step::fill_training_rates({setting_, plan, costs, none, none, {}, {}}, prediction);
+  step::fill_training_rates({setting_, plan, no_costs(), none, none, {}, {}}, prediction);
   return prediction;
 }
 

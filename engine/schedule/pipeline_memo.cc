@@ -10,6 +10,12 @@ namespace shardscape::schedule {
 
 namespace {
 constexpr std::size_t kSlots = 4096;  // a power of two; takes some megabytes with pipelines of 64 stages
+
+bool alike(const StageTime& a, const StageTime& b) {
+  return a.forward == b.forward && a.backward == b.backward && a.weight == b.weight && a.hidden == b.hidden &&
+         a.hidden_rarely == b.hidden_rarely && a.apart == b.apart;
+}
+
 }  // namespace
 
 void PipelineMemo::make_key(const PipelineShape& shape, std::span<const StageTime> times,
@@ -19,21 +25,25 @@ void PipelineMemo::make_key(const PipelineShape& shape, std::span<const StageTim
                transfer.blocking ? 1.0 : 0.0, shape.overlaps ? 1.0 : 0.0});
   // A run of equal stages counts once, with its length; a message counts with its sender. Chunks are listed one by one
   // where they have times of their own.
-  const std::size_t each = times.size() / static_cast<std::size_t>(shape.stages);
-  for (std::size_t s = 0; s < times.size();) {
-    std::size_t next = s + 1;
-    while (next < times.size() && times[next].forward == times[s].forward &&
-           times[next].backward == times[s].backward && times[next].weight == times[s].weight &&
-           times[next].hidden == times[s].hidden && times[next].hidden_rarely == times[s].hidden_rarely &&
-           times[next].apart == times[s].apart && transfer.over(next / each) == transfer.over(s / each) &&
-           transfer.back_over(next / each) == transfer.back_over(s / each)) {
-      ++next;
+  const std::size_t stages = static_cast<std::size_t>(shape.stages), each = times.size() / stages;
+  std::size_t first = 0, sender = 0;  // of the run, and its stage
+  const auto end_run = [&](std::size_t end) {
+    const StageTime& of = times[first];
+    key_.insert(key_.end(),
+                {of.forward, of.backward, of.weight, of.hidden, of.hidden_rarely, of.apart,
+                 transfer.over(sender), transfer.back_over(sender), static_cast<double>(end - first)});
+  };
+  for (std::size_t stage = 0, i = 0; stage < stages; ++stage) {
+    const bool sends_alike = transfer.over(stage) == transfer.over(sender) &&
+                             transfer.back_over(stage) == transfer.back_over(sender);
+    for (; i < (stage + 1) * each; ++i) {
+      if ((sends_alike || stage == sender) && alike(times[i], times[first])) continue;
+      end_run(i);
+      first = i;
+      sender = stage;
     }
-    key_.insert(key_.end(), {times[s].forward, times[s].backward, times[s].weight, times[s].hidden,
-                             times[s].hidden_rarely, times[s].apart, transfer.over(s / each),
-                             transfer.back_over(s / each), static_cast<double>(next - s)});
-    s = next;
   }
+  end_run(times.size());
 }
 
 void PipelineMemo::Slot::keep(std::span<const double> question, const PipelineEnds& answer) {

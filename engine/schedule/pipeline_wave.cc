@@ -15,7 +15,11 @@ constexpr double kShiftTolerance = 1e-13;
 
 std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
 
+TwoTimes both(double seconds) { return {seconds, seconds}; }
+
 using Lanes = PipelineWave::Lanes;
+
+// Sweeps spend much of their time in the loops over stages below: two stages at a time take a tenth fewer instructions.
 
 /// A stage works when it is free and its input has arrived, then sends its message.
 template <bool kBlocking>
@@ -30,12 +34,14 @@ void work(const Lanes& lanes, std::int32_t s, std::int32_t from, std::int32_t to
 template <bool kBlocking>
 void work_forward(const Lanes& given, std::int32_t first, std::int32_t last) {
   const Lanes lanes = given;
+#pragma GCC unroll 2
   for (std::int32_t s = last; s >= first; --s) work<kBlocking>(lanes, s, s, s + 1);
 }
 
 template <bool kBlocking>
 void work_backward(const Lanes& given, std::int32_t first, std::int32_t last) {
   const Lanes lanes = given;
+#pragma GCC unroll 2
   for (std::int32_t s = first; s <= last; ++s) work<kBlocking>(lanes, s, s + 1, s);
 }
 
@@ -44,6 +50,7 @@ template <bool kBlocking>
 void work_both(const Lanes& back, const Lanes& ahead, std::int32_t stages) {
   const Lanes backward = back, forward = ahead;
   TwoTimes coming = forward.input[0];
+#pragma GCC unroll 2
   for (std::int32_t s = 0; s < stages; ++s) {
     const TwoTimes next = forward.input[s + 1];
     TwoTimes done = later(backward.end[s], backward.input[s + 1]) + backward.work[s];
@@ -61,7 +68,9 @@ void work_both(const Lanes& back, const Lanes& ahead, std::int32_t stages) {
 template <bool kBlocking>
 void work_in_turn(const Lanes& back, const Lanes& ahead, std::int32_t first, std::int32_t last,
                   std::int32_t first_ahead, std::int32_t stages) {
+#pragma GCC unroll 2
   for (std::int32_t s = first; s <= last; s += 2) work<kBlocking>(back, s, s + 1, s);
+#pragma GCC unroll 2
   for (std::int32_t s = first_ahead; s < stages; s += 2) work<kBlocking>(ahead, s, s, s + 1);
 }
 
@@ -94,15 +103,17 @@ PipelineEnds PipelineWave::run(const PipelineShape& shape, std::span<const Stage
   return {stage_ends_, chunk_ends_, free_ends_};
 }
 
-/// prepare() for chunks with times of their own: a stage begins with the forward of its first chunk, and with the
-/// backward of its last.
+/// Lists the work of the chunks in the order in which they begin; `times` are those of stages or of chunks.
 void PipelineWave::prepare_chunks(std::span<const StageTime> times) {
-  chunks_.assign(times.begin(), times.end());
-  const auto each = index(shape_.virtual_stages);
-  for (std::size_t s = 0; s < index(stages_); ++s) {
-    const double ahead = times[s * each].forward, back = times[s * each + each - 1].backward;
-    forward_work_[s] = TwoTimes(ahead, ahead);
-    backward_work_[s] = TwoTimes(back, back);
+  const std::size_t stages = index(stages_), each = times.size() / stages, last = stages - 1;
+  forward_begun_.clear();
+  backward_begun_.clear();
+  for (std::size_t chunk = 0; chunk < index(shape_.virtual_stages); ++chunk) {
+    const std::size_t ahead = each > 1 ? chunk : 0, back = each > 1 ? each - 1 - chunk : 0;
+    for (std::size_t number = 0; number < stages; ++number) {
+      forward_begun_.push_back(both(times[number * each + ahead].forward));
+      backward_begun_.push_back(both(times[(last - number) * each + back].backward));
+    }
   }
 }
 
@@ -117,14 +128,12 @@ void PipelineWave::prepare(std::span<const StageTime> times, const Transfer& tra
   weight_.resize(stages);
   forward_message_.resize(stages);
   backward_message_.resize(stages);
-  const auto both = [](double seconds) { return TwoTimes(seconds, seconds); };
   const auto message = [&](std::size_t boundary) { return TwoTimes(transfer.over(boundary), 0); };
   const auto back = [&](std::size_t boundary) { return TwoTimes(transfer.back_over(boundary), 0); };
-  const bool by_chunk = times.size() > stages;
-  chunks_.clear();
-  if (by_chunk) prepare_chunks(times);
+  const bool chunked = shape_.virtual_stages > 1;  // each begins when its turn comes
+  if (chunked) prepare_chunks(times);
   for (std::size_t s = 0; s < stages; ++s) {
-    if (!by_chunk) {
+    if (!chunked) {
       forward_work_[s] = both(times[s].forward);
       backward_work_[s] = both(cut ? times[s].backward - times[s].weight : times[s].backward);
     }
@@ -197,46 +206,14 @@ void PipelineWave::run_alternating() {
     end_[index(s)] += static_cast<double>(std::min(s, shape_.microbatches)) * weight_[index(s)];
 }
 
-// Forward d - s of stage s begins chunk (d - s) / S of its group where S divides d - s.
-PipelineWave::Turn PipelineWave::forward_turn(std::int32_t d) const {
-  return {d % stages_, d / stages_ % shape_.virtual_stages};
-}
-
-/// `first`, `last`: the range of stages that work in this step.
-void PipelineWave::begin_forward_chunk(std::int32_t first, std::int32_t last) {
-  if (chunks_.empty()) return;
-  const auto [s, chunk] = forward_turn_;
-  if (s >= first && s <= last) {
-    const double work = chunks_[index(s * shape_.virtual_stages + chunk)].forward;
-    forward_work_[index(s)] = TwoTimes(work, work);
-  }
-  if (++forward_turn_.stage < stages_) return;
-  forward_turn_ = {0, chunk + 1 == shape_.virtual_stages ? 0 : chunk + 1};
-}
-
-// Backward k - (S - 1 - s) of stage s begins a chunk by the same rule; chunks count down from the last.
-void PipelineWave::begin_backward_chunk(std::int32_t first, std::int32_t last) {
-  const auto [s, chunk] = backward_turn_;
-  if (s >= first && s <= last && !chunks_.empty()) {
-    const double work = chunks_[index(s * shape_.virtual_stages + chunk)].backward;
-    backward_work_[index(s)] = TwoTimes(work, work);
-  }
-  if (--backward_turn_.stage >= 0) return;
-  backward_turn_ = {stages_ - 1, chunk == 0 ? shape_.virtual_stages - 1 : chunk - 1};
-}
-
 /// `longest`: number of forwards in the first stage's warm-up; each further stage has two fewer.
 void PipelineWave::warm_up_interleaved(std::int32_t longest) {
-  const std::int32_t beginning = stages_, ending = group_ - stages_;
-  forward_turn_ = {};
-  for (std::int32_t d = 0;; ++d) {
+  Turn turn;
+  for (std::int32_t d = 0;; ++d, turn = after(turn)) {
     const std::int32_t first = std::max(0, d - total_ + 1);
     const std::int32_t last = std::min({stages_ - 1, d, longest - 1 - d});
     if (first > last) return;
-    begin_forward_chunk(first, last);
-    if (first == 0 && in_group(d) < beginning) forward_input_[0] = {};
-    if (last == stages_ - 1)
-      forward_message_.back() = in_group(d - last) < ending ? forward_round_ : TwoTimes();
+    begin_forward(turn, first, last);
     const std::size_t next = index(last) + 1;
     const TwoTimes waiting = forward_input_[next];
     forward(first, last);
@@ -250,71 +227,57 @@ void PipelineWave::warm_up_interleaved(std::int32_t longest) {
   }
 }
 
-/// Sets what backwards of step `step`, `phase` steps after the beginning of a group, wait for at the end of a chunk,
-/// and what they send there. `first`, `last`: the range of stages that work.
-void PipelineWave::begin_backward(std::int32_t phase, std::int32_t first, std::int32_t last) {
-  if (last == stages_ - 1 && phase < stages_) backward_input_.back() = {};
-  if (first > 0) return;
-  // The first stage's place in its group; negative: it is still in the group before.
-  const std::int32_t of_first = phase - (stages_ - 1);
-  backward_message_[0] = of_first >= 0 && of_first < group_ - stages_ ? backward_round_ : TwoTimes();
+/// Sets what the stages from `first` to `last` do otherwise from this turn on: the work of the one that begins a chunk,
+/// what the first one waits for, and what the last one's message takes.
+void PipelineWave::begin_forward(Turn turn, std::int32_t first, std::int32_t last) {
+  const std::int32_t s = turn.number;
+  if (s >= first && s <= last) forward_work_[index(s)] = forward_begun_[index(turn.place)];
+  if (first == 0 && anew(turn.place)) forward_input_[0] = {};
+  if (last == stages_ - 1) forward_message_.back() = goes_round(turn.place) ? forward_round_ : TwoTimes();
 }
 
-void PipelineWave::begin_forward(std::int32_t phase, std::int32_t longest, std::int32_t first) {
-  const std::int32_t of_last = in_group(longest - 2 * (stages_ - 1)) + phase;
-  forward_message_.back() = in_group(of_last) < group_ - stages_ ? forward_round_ : TwoTimes();
-  if (first == 0 && in_group(in_group(longest - (stages_ - 1)) + phase) < stages_) forward_input_[0] = {};
+/// The same of backwards, which the last stage begins.
+void PipelineWave::begin_backward(Turn turn, std::int32_t first, std::int32_t last) {
+  const std::int32_t s = stages_ - 1 - turn.number;
+  if (s >= first && s <= last) backward_work_[index(s)] = backward_begun_[index(turn.place)];
+  if (last == stages_ - 1 && anew(turn.place)) backward_input_.back() = {};
+  if (first == 0) backward_message_[0] = goes_round(turn.place) ? backward_round_ : TwoTimes();
 }
 
-void PipelineWave::backward_of_chunks(std::int32_t step, std::int32_t phase) {
+void PipelineWave::backward_of_chunks(std::int32_t step, Turn turn) {
   const std::int32_t first = std::max(0, stages_ - 1 - step);
   const std::int32_t last = std::min(stages_ - 1, total_ + stages_ - 2 - step);
-  begin_backward(phase, first, last);
-  begin_backward_chunk(first, last);
+  begin_backward(turn, first, last);
   backward(first, last);
   if (first == 0) backward_input_.back() = backward_input_.front();
   // The stage that begins another chunk in the next step ends the one before it.
-  const auto [s, next] = backward_turn_;
-  if (step - (stages_ - 1 - s) < total_ - group_ || s < first || s > last) return;
-  const std::int32_t chunk = next + 1 == shape_.virtual_stages ? 0 : next + 1;
+  const auto [place, number] = after(turn);
+  const std::int32_t s = stages_ - 1 - number;
+  if (step - number < total_ - group_ || s < first || s > last) return;
+  const std::int32_t chunk = anew(place) ? 0 : shape_.virtual_stages - place / stages_;
   chunk_end_[index(s * shape_.virtual_stages + chunk)] = end_[index(s)];
 }
 
-void PipelineWave::forward_of_chunks(std::int32_t step, std::int32_t phase, std::int32_t longest) {
+void PipelineWave::forward_of_chunks(std::int32_t step, Turn turn, std::int32_t longest) {
   const std::int32_t joined = stages_ - 1 - step;  // the stage that joins in this step, if it is one
   const std::int32_t first = std::max({0, joined, longest + step - stages_ + 2 - total_});
-  begin_forward_chunk(first, stages_ - 1);
   if (first >= stages_) return;
-  begin_forward(phase, longest, first);
+  begin_forward(turn, first, stages_ - 1);
   forward(first, stages_ - 1);
   forward_input_[0] = forward_input_.back();
   if (joined > 0 && first == joined) forward_input_[index(joined)] = second_[index(joined)];
 }
 
 /// Backward and forward of `steps` in which all stages take part and none ends a chunk's last microbatch.
-void PipelineWave::both_of_chunks(std::int32_t phase, std::int32_t longest, std::int32_t steps) {
-  const std::int32_t last = stages_ - 1, inner = group_ - stages_;
-  const TwoTimes none, backward_round = backward_round_, forward_round = forward_round_;
-  TwoTimes *const backward_message = backward_message_.data(), *const forward_message =
-                                                                   &forward_message_.back();
-  // The places in their groups of the forwards of the first and of the last stage.
-  std::int32_t of_first = in_group(in_group(longest - last) + phase),
-               of_last = in_group(in_group(longest - 2 * last) + phase);
-  const auto next = [&](std::int32_t n) { return n + 1 == group_ ? 0 : n + 1; };
-  for (; steps > 0; --steps) {
-    if (phase < stages_) backward_input_.back() = none;
-    *backward_message = phase >= last && phase - last < inner ? backward_round : none;
-    *forward_message = of_last < inner ? forward_round : none;
-    if (of_first < stages_) forward_input_[0] = none;
-    begin_backward_chunk(0, last);
-    begin_forward_chunk(0, last);
-    const Lanes back = backward_lanes(), ahead = forward_lanes();
+void PipelineWave::both_of_chunks(Turn turn, std::int32_t steps) {
+  const Lanes back = backward_lanes(), ahead = forward_lanes();
+  const std::int32_t last = stages_ - 1;
+  for (; steps > 0; --steps, turn = after(turn)) {
+    begin_backward(turn, 0, last);
+    begin_forward(turn, 0, last);
     blocking_ ? work_both<true>(back, ahead, stages_) : work_both<false>(back, ahead, stages_);
     back.input[stages_] = back.input[0];
     ahead.input[0] = ahead.input[stages_];
-    phase = next(phase);
-    of_first = next(of_first);
-    of_last = next(of_last);
   }
 }
 
@@ -323,25 +286,24 @@ void PipelineWave::run_interleaved() {
   const std::int32_t longest =
       shape_.microbatches == stages_ ? total_ + 2 * stages_ : 2 * (stages_ - 1) + group_ - stages_ + 1;
   warm_up_interleaved(longest);
-  forward_turn_ = forward_turn(longest - (stages_ - 1));
-  backward_turn_ = {stages_ - 1, shape_.virtual_stages - 1};
-  std::int32_t phase = 0;  // step % group_
+  Turn
+      turn;  // of both directions: the first stage has warmed up with a whole group, less what lies behind it
   for (std::int32_t step = 0; step <= total_ + stages_ - 2; ++step) {
     std::int32_t whole = total_ - longest + stages_ - 2 - step;  // further steps of all stages
     if (step >= stages_ - 1 && whole >= 0 && step < total_ - group_) {
-      // The phase at which the state is looked at next.
-      const std::int32_t look = phase <= stages_ ? stages_ : stages_ + group_;
-      const std::int32_t more = std::min({whole, total_ - group_ - 1 - step, look - phase});
-      both_of_chunks(phase, longest, more + 1);
+      // The place at which the state is looked at next.
+      const std::int32_t look = turn.place <= stages_ ? stages_ : stages_ + group_;
+      const std::int32_t more = std::min({whole, total_ - group_ - 1 - step, look - turn.place});
+      both_of_chunks(turn, more + 1);
       step += more;
       whole -= more;
-      phase = in_group(phase + more);
+      turn = turn_in(turn.place + more);
     } else {
-      backward_of_chunks(step, phase);
-      forward_of_chunks(step, phase, longest);
+      backward_of_chunks(step, turn);
+      forward_of_chunks(step, turn, longest);
     }
-    const bool begins = phase == stages_;  // a period begins
-    phase = phase + 1 == group_ ? 0 : phase + 1;
+    const bool begins = turn.place == stages_;  // a period begins
+    turn = after(turn);
     if (!begins || skipped_ > 0 || whole < group_) continue;
     if (!settled((step - stages_) / group_, 1)) continue;
     skip(whole / group_, group_);

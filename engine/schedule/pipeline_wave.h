@@ -20,8 +20,10 @@
 // runs out of forwards (Baccelli et al. 1992, "Synchronization and Linearity", chapter 3). The remaining periods
 // are then taken off the microbatches, and their time is added at the end.
 //
-// Chunks with times of their own: in every step of either direction one stage at most begins another chunk, that whose
-// operation has a number that S divides. It changes what that stage's operations take, and the loops stay as they are.
+// In every step of either direction one stage at most begins another chunk, that whose operation has a number that S
+// divides. With step j both directions are at place j mod S v of their group: the forwards of stage `place mod S` begin
+// chunk `place / S`, and so do the backwards, counted from the last stage and the last chunk. What that stage's
+// operations take from then on is listed by place, and the loops over stages stay as they are.
 //
 // The pipeline as it is and the one whose messages take no time run the same steps: every number here is a pair with
 // one value for each, which a processor adds up and compares at once.
@@ -61,21 +63,26 @@ class PipelineWave {
   void run_alternating();
   void warm_up_interleaved(std::int32_t longest);
   void run_interleaved();
-  void begin_backward(std::int32_t phase, std::int32_t first, std::int32_t last);
-  void begin_forward(std::int32_t phase, std::int32_t longest, std::int32_t first);
-  void backward_of_chunks(std::int32_t step, std::int32_t phase);
-  void forward_of_chunks(std::int32_t step, std::int32_t phase, std::int32_t longest);
-  void both_of_chunks(std::int32_t phase, std::int32_t longest, std::int32_t steps);
-  /// The stage that begins another chunk in a step, and that chunk.
+  /// The stage that begins another chunk in a step, numbered in the direction's order, and where in the group that is.
   struct Turn {
-    std::int32_t stage = 0, chunk = 0;
+    std::int32_t place = 0, number = 0;
   };
-  /// The turn in step d of the warm-up, where stage s runs forward d - s.
-  [[nodiscard]] Turn forward_turn(std::int32_t d) const;
-  void begin_forward_chunk(std::int32_t first, std::int32_t last);
-  void begin_backward_chunk(std::int32_t first, std::int32_t last);
-  /// The place within its group of a stage's operation n, which must be below two groups.
-  [[nodiscard]] std::int32_t in_group(std::int32_t n) const { return n < group_ ? n : n - group_; }
+  void backward_of_chunks(std::int32_t step, Turn turn);
+  void forward_of_chunks(std::int32_t step, Turn turn, std::int32_t longest);
+  void both_of_chunks(Turn turn, std::int32_t steps);
+  void begin_forward(Turn turn, std::int32_t first, std::int32_t last);
+  void begin_backward(Turn turn, std::int32_t first, std::int32_t last);
+  /// The turn of step n, which must be below two groups, and that of the step after one.
+  [[nodiscard]] Turn turn_in(std::int32_t n) const { return {n < group_ ? n : n - group_, n % stages_}; }
+  [[nodiscard]] Turn after(Turn turn) const {
+    return {turn.place + 1 == group_ ? 0 : turn.place + 1, turn.number + 1 == stages_ ? 0 : turn.number + 1};
+  }
+  /// Whether the stages at the ends wait for no message at this place, since they begin the pipeline anew.
+  [[nodiscard]] bool anew(std::int32_t place) const { return place < stages_; }
+  /// Whether what they end there goes on to the pipeline's other end.
+  [[nodiscard]] bool goes_round(std::int32_t place) const {
+    return place >= stages_ - 1 && place < group_ - 1;
+  }
 
   [[nodiscard]] Lanes backward_lanes();
   [[nodiscard]] Lanes forward_lanes();
@@ -104,11 +111,9 @@ class PipelineWave {
   std::vector<TwoTimes> end_;  ///< end of each stage's latest work
   /// End of the last microbatch's backward on each chunk.
   std::vector<TwoTimes> chunk_end_;
-  std::vector<TwoTimes> forward_work_, backward_work_;  ///< work of each stage's current chunk
-  std::vector<TwoTimes> weight_;                        ///< work that zero_bubble puts off, per stage
-  /// [stage][chunk]; empty: the chunks of a stage are alike.
-  std::vector<StageTime> chunks_;
-  Turn forward_turn_, backward_turn_;      ///< the turns of the step to come
+  std::vector<TwoTimes> forward_work_, backward_work_;    ///< work of each stage's current chunk
+  std::vector<TwoTimes> weight_;                          ///< work that zero_bubble puts off, per stage
+  std::vector<TwoTimes> forward_begun_, backward_begun_;  ///< work of the chunk begun, index: Turn::place
   std::vector<TwoTimes> forward_message_;  ///< seconds of a message to the next stage, by sender
   /// Seconds of a message to the stage before, by sender.
   std::vector<TwoTimes> backward_message_;

@@ -1,6 +1,7 @@
 // Fully connected lines and crossbars.
 #include <fmt/format.h>
 
+#include "engine/network/fabric/append_wire.h"
 #include "engine/network/fabric/line_graph.h"
 
 namespace shardscape::network {
@@ -21,7 +22,7 @@ class FullMesh : public LineGraph {
     const std::int64_t low = from < to ? from : to;
     const std::int64_t high = from < to ? to : from;
     const std::int64_t pair = low * (2 * std::int64_t{size_} - low - 1) / 2 + (high - low - 1);
-    path.push_back(base + static_cast<std::int32_t>(2 * pair) + (from < to ? 0 : 1));
+    append_wire(path, base + static_cast<std::int32_t>(2 * pair) + (from < to ? 0 : 1));
   }
   /// True because every pair of endpoints has wires of its own.
   [[nodiscard]] bool alike_by_digits() const override { return true; }
@@ -50,13 +51,13 @@ class Crossbar : public LineGraph {
 
   void append_route(std::int32_t from, std::int32_t to, std::int32_t base,
                     std::vector<std::int32_t>& path) const override {
-    path.push_back(base + 2 * from);
+    append_wire(path, base + 2 * from);
     if (sharing_ > 1) {
       const std::int32_t first = base + 2 * endpoints();
-      path.push_back(first + 2 * (from / sharing_));
-      path.push_back(first + 2 * (to / sharing_) + 1);
+      append_wire(path, first + 2 * (from / sharing_));
+      append_wire(path, first + 2 * (to / sharing_) + 1);
     }
-    path.push_back(base + 2 * to + 1);
+    append_wire(path, base + 2 * to + 1);
   }
 
   /// Every endpoint has wires of its own, and no digit tells apart endpoints that share an adapter (tiles.h).

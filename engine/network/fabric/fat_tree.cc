@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "engine/network/fabric/append_wire.h"
 #include "engine/network/fabric/line_graph.h"
 
 namespace shardscape::network {
@@ -66,13 +67,13 @@ class FatTree : public LineGraph {
 
   void append_route(std::int32_t from, std::int32_t to, std::int32_t base,
                     std::vector<std::int32_t>& path) const override {
-    path.push_back(base + 2 * from);
+    append_wire(path, base + 2 * from);
     const std::int32_t source = from / sharing_, destination = to / sharing_;
     const std::int32_t adapter_wires = base + 2 * endpoints();
-    if (sharing_ > 1) path.push_back(adapter_wires + 2 * source);
+    if (sharing_ > 1) append_wire(path, adapter_wires + 2 * source);
     append_switch_route(source, destination, base, path);
-    if (sharing_ > 1) path.push_back(adapter_wires + 2 * destination + 1);
-    path.push_back(base + 2 * to + 1);
+    if (sharing_ > 1) append_wire(path, adapter_wires + 2 * destination + 1);
+    append_wire(path, base + 2 * to + 1);
   }
 
   /// True if routes stay below the switches of one level, or go up through blocks of the level that each lie in one
@@ -163,7 +164,7 @@ class FatTree : public LineGraph {
     std::int32_t copy = 0;
     while (block(level, source) != block(level, destination)) {
       const std::int32_t port = port_up(level, source, destination);
-      path.push_back(base + wire_up(level, block(level, source), copy, port));
+      append_wire(path, base + wire_up(level, block(level, source), copy, port));
       copy += levels_[level].copies * port;
       ++level;
     }
@@ -171,7 +172,7 @@ class FatTree : public LineGraph {
       --level;
       const std::int32_t port = copy / levels_[level].copies;
       copy %= levels_[level].copies;
-      path.push_back(base + wire_up(level, block(level, destination), copy, port) + 1);
+      append_wire(path, base + wire_up(level, block(level, destination), copy, port) + 1);
     }
   }
 

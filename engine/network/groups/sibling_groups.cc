@@ -1,5 +1,6 @@
 #include "engine/network/groups/sibling_groups.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "engine/network/groups/channel_rings.h"
@@ -84,11 +85,11 @@ SiblingGroups first_tile(const RankGroup& group, const Fabric& fabric, const Sli
   result.size = static_cast<std::size_t>(group.size());
   result.copies = tile.copies;
   result.tile_of = slice;
-  result.ranks.reserve(starts.size() * result.size);
+  result.ranks.resize(starts.size() * result.size);
   const std::vector<std::int32_t> offsets = offsets_of(group);
-  for (const std::int32_t start : starts) {
-    for (const std::int32_t offset : offsets) result.ranks.push_back(start + offset);
-  }
+  auto next = result.ranks.begin();
+  for (const std::int32_t start : starts)
+    next = std::ranges::transform(offsets, next, [&](std::int32_t offset) { return start + offset; }).out;
   return result;
 }
 

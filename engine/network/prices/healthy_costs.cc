@@ -8,6 +8,7 @@
 #include "engine/base/check.h"
 #include "engine/network/collectives/algorithm_rules.h"
 #include "engine/network/collectives/protocols.h"
+#include "engine/network/groups/tiles.h"
 #include "engine/network/placement/placement.h"
 
 namespace shardscape::network {
@@ -280,17 +281,21 @@ Seconds HealthyCosts::time_on_links(const CollectiveKey& key) const {
 Seconds HealthyCosts::time_within_slice(const CollectiveKey& key, double memory_share) const {
   if (key.nothing()) return Seconds(0);
   OperationCosts& costs = operation(key.op, key.group);
-  const double one = costs.sent_by(key);
-  const ChosenWay together = choose(costs, one);
+  const double bytes = costs.sent_by(key);
+  const ChosenWay together = choose(costs, bytes);
   KnownWay& way = costs.ways[together.way];
   const RankGroup::Level axis = key.slice.axis;
   CostCurve& within = way.within_slices.get(axis, [&] {
+    // Groups of one slice that stand for those of all slices share no links with another one.
+    const Tile all = tile_of(costs.group, setup_.fabric),
+               one = tile_of(costs.group, setup_.fabric, {axis, 0});
+    if (knows_tiles() && all.known && all.digits == one.digits) return way.curve;
     return shared_curve(costs, way, representatives(costs, {axis, 0}), axis);
   });
   constexpr double kAnyBound = 1e9;
-  double alone = std::min(together.seconds, within.at(one, *network_, kAnyBound));
-  alone += beyond_links(costs, way, one, alone, memory_share);
-  return key.calls * Seconds(at_ranks(way, one, memory_share) + alone);
+  double alone = std::min(together.seconds, within.at(bytes, *network_, kAnyBound));
+  alone += beyond_links(costs, way, bytes, alone, memory_share);
+  return key.calls * Seconds(at_ranks(way, bytes, memory_share) + alone);
 }
 
 double HealthyCosts::beyond_links(const OperationCosts& costs, const Way& way, double bytes, double on_links,

@@ -61,8 +61,13 @@ schedule::Transfer priced_transfer(const StepMachine& machine) {
 void fill_schedule_times(const TrainingStep& in, StepTimes& step) {
   const auto each = static_cast<std::size_t>(in.pipeline.virtual_stages);
   step.times.resize(step.stages.size() * each);
+  std::size_t stage = 0, next = each;  // of entry i, and the first entry of the stage after it
   for (std::size_t i = 0; i < step.times.size(); ++i) {
-    if (step.is_twin(i / each)) {
+    if (i == next) {
+      ++stage;
+      next += each;
+    }
+    if (step.is_twin(stage)) {
       step.times[i] = step.times[i - each];
       continue;
     }

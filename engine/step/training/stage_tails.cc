@@ -167,7 +167,7 @@ LastStage add_tails(const StepMachine& machine, TrainingScratch& scratch) {
   std::optional<Exposed> known;  // of the run of equal stages
   StageTail whole;               // likewise, all but the gradients
   for (std::size_t s = 0; s < step.stages.size(); ++s) {
-    if (!machine.like_the_one_before(s)) {
+    if (!step.is_twin(s) && !machine.like_the_one_before(s)) {  // twins are
       left = {};
       if (parts.tail(s)) price(s);
       known.reset();
