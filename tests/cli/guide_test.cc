@@ -1,4 +1,5 @@
-// Do help, manual pages and completion say the same as the program, in lines that fit, and do documents name every option?
+// Do help, manual pages and completion say the same as the program, in lines that fit, and do documents name every
+// option?
 #include <algorithm>
 #include <cstdlib>
 #include <regex>

@@ -218,13 +218,14 @@ void expect_close_if_sick(const Draw& draw_plan, const std::vector<std::uint64_t
   for (const std::uint64_t seed : seeds) {
     const Drawn drawn = draw_plan(seed, catalog);
     const FaultSet sick = sick_link(seed, drawn.setting.system.fabric);
-    const auto seconds = [&](ExecutionMode mode) {
+    const auto seconds = [&](ExecutionMode mode, const FaultSet& faults) {
       return Simulator(drawn.setting, {.reference = false, .time_infeasible = true, .mode = mode})
-          .run(drawn.plan, sick)
+          .run(drawn.plan, faults)
           .step_time;
     };
-    EXPECT_NEAR(seconds(ExecutionMode::hierarchical) / seconds(ExecutionMode::flattened), 1, band)
-        << drawn.text;
+    const Seconds priced = seconds(ExecutionMode::hierarchical, sick);
+    EXPECT_NEAR(priced / seconds(ExecutionMode::flattened, sick), 1, band) << drawn.text;
+    EXPECT_GT(priced / seconds(ExecutionMode::hierarchical, {}), 1.02) << drawn.text;
   }
 }
 

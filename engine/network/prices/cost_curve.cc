@@ -139,8 +139,8 @@ namespace {
 
 using Stages = std::vector<CurveParts::Stage>;
 
-/// The stages of a call as row_of_calls.h runs them; empty where more than one line has slow hops, or where it is not
-/// known how many members a line has.
+/// The stages of a call as row_of_calls.h runs them; empty where more than one line of several stages has slow hops, or
+/// where it is not known how many members a line has.
 std::vector<RowStage> row_of(const Stages& stages, double bytes, double step, bool one_way) {
   std::vector<RowStage> row;
   std::optional<std::size_t> slow_axis;
@@ -150,13 +150,16 @@ std::vector<RowStage> row_of(const Stages& stages, double bytes, double step, bo
     const auto steps = static_cast<std::size_t>(stage.steps);
     const bool turns = !one_way && i == mirrored;
     RowStage& part = row.emplace_back(RowStage{axis, (turns ? steps / 2 : steps) + 1, steps, {}, {}});
+    double slowest = 0;
     for (const AffineCost& line : stage.lines) {
-      if (line.at(stage.share * bytes) / stage.steps <= part.hop.send + part.hop.arrive) continue;
+      if (line.at(stage.share * bytes) <= slowest) continue;
+      slowest = line.at(stage.share * bytes);
       part.hop = {line.seconds_per_byte * stage.share * bytes / stage.steps,
                   line.latency / stage.steps + step};
     }
     if (stage.rings.empty()) continue;
-    if (stage.rings.size() > 1 || slow_axis.value_or(axis) != axis) return {};
+    const bool several = stage.rings.size() > 1 || (stages.size() > 1 && stage.slow_lines > 1);
+    if (several || slow_axis.value_or(axis) != axis) return {};
     slow_axis = axis;
     part.slow = stage.rings.front().hop_times(stage.share * bytes, step);
     if (stages.size() == 1) part.members = part.slow.size();
@@ -181,6 +184,18 @@ double saved_by_stages(const Stages& stages, double bytes, const CostCurve::InRo
   return one_way ? all - longest : std::min(all - longest, spared);
 }
 
+/// The most that rings save beside the other lines of a stage, none of whose members gets ahead.
+double saved_beside(const Stages& stages, double bytes, const CostCurve::InRow& row, double all) {
+  double others = mean_of(row.gaps);
+  for (const CurveParts::Stage& stage : stages) {
+    double longest = 0;
+    for (const AffineCost& line : stage.lines)
+      longest = std::max(longest, line.at(stage.share * bytes) + stage.steps * row.step);
+    others += longest;
+  }
+  return all - others;
+}
+
 }  // namespace
 
 std::optional<double> CostCurve::saved_in_row(double bytes, const InRow& row, bool one_way) const {
@@ -196,13 +211,15 @@ std::optional<double> CostCurve::saved_in_row(double bytes, const InRow& row, bo
       call += time - stage.at(bytes);
     }
     const std::vector<RowStage> run = row_of(stages, bytes, row.step, one_way);
-    const bool told = run.size() == 1 && std::ranges::adjacent_find(row.gaps, std::ranges::not_equal_to()) ==
-                                             row.gaps.end();  // by the cycles of the ring
+    // Rings of equal gaps are told by their cycles.
+    const bool told = run.size() == 1 &&
+                      std::ranges::adjacent_find(row.gaps, std::ranges::not_equal_to()) == row.gaps.end();
     const bool runs = !run.empty() && !told && messages_in_cycle(run, row.gaps) <= kMostInCycle;
     // Stages that share links when members are late may take longer than each by itself; that is not saved.
     const double kept = std::max(0.0, all - call);
-    const double saved = runs ? all - mean_in_row(run, row.gaps) - kept
-                              : saved_by_stages(stages, bytes, row, all, one_way) - kept;
+    double saved = saved_by_stages(stages, bytes, row, all, one_way) - kept;
+    if (runs)
+      saved = std::min(saved_beside(stages, bytes, row, all), all - mean_in_row(run, row.gaps)) - kept;
     const double limited = std::clamp(saved, 0.0, one_way && !runs ? added / 2 : added);
     least = std::min(least.value_or(limited), limited);
   };

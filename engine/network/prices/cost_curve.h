@@ -80,7 +80,8 @@ struct CurveParts {
   struct Stage {
     double share = 1;  ///< bytes of a message, relative to those of the operation
     std::vector<AffineCost> lines;
-    std::vector<RingTime> rings;
+    std::vector<RingTime> rings;  ///< different ones
+    std::size_t slow_lines = 0;   ///< number of rings of which these are all kinds
     double steps = 0;  ///< messages that a member of a ring sends one after the other; 0 where it is none
     /// The time of the stage in seconds; 0 where there are no lines and no rings.
     [[nodiscard]] double at(double bytes) const;

@@ -3,7 +3,7 @@
 // and then it has bounds; of components with equal signatures one is analysed.
 #include <algorithm>
 #include <bit>
-#include <set>
+#include <map>
 
 #include "engine/base/hash.h"
 #include "engine/network/groups/components.h"
@@ -189,12 +189,21 @@ void CurveMaker::drifting_rings(const Rings& rings, int steps, double share, Rin
       label_[link] = label_[link] == -1 || label_[link] == hop ? hop : -2;
     }
   }
-  std::set<Signature> seen;
+  std::map<Signature, bool> seen;  // whether such a component is told by rings of its own
   for (const std::vector<std::size_t>& component : joined.sets()) {
     const bool exact = keeps_step(component, n);
     const Signature signature = signature_of(rings, component, exact);
-    if (!seen.insert(signature).second) continue;
+    const auto [known, fresh] = seen.emplace(signature, true);
+    const auto count_slow = [&] {
+      parts.upper.slow_lines += component.size();
+      if (exact) parts.exact.slow_lines += component.size();
+    };
+    if (!fresh) {
+      if (known->second) count_slow();
+      continue;
+    }
     if (!exact) {
+      count_slow();
       parts.contended.push_back(bounded(rings, component, steps, share));
       const CurveParts::Stage& upper = parts.contended.back().upper.front();
       parts.upper.rings.insert(parts.upper.rings.end(), upper.rings.begin(), upper.rings.end());
@@ -205,7 +214,9 @@ void CurveMaker::drifting_rings(const Rings& rings, int steps, double share, Rin
     if (time.is_affine()) {
       parts.exact.lines.push_back({time.at(0), steps * shared.front().seconds_per_byte});
       parts.upper.lines.push_back(parts.exact.lines.back());
+      known->second = false;
     } else {
+      count_slow();
       parts.exact.rings.push_back(time);
       parts.upper.rings.push_back(time);
     }

@@ -11,7 +11,8 @@ namespace shardscape::network {
 namespace {
 
 /// The most cycles of calls that are run, and after how many what they do is looked for again: after one, two or three
-/// for a single ring; where late members hand their delay from axis to axis after up to as many as a line has members.
+/// for a single ring; where late members hand their delay from axis to axis after up to as many as a line has members,
+/// of which those of nodes have eight.
 constexpr std::size_t kMostCycles = 32, kMostPeriod = 8;
 /// Members keep their distance when it moves by less than this share of a cycle.
 constexpr double kSame = 1e-9;

@@ -20,6 +20,7 @@ namespace shardscape::network {
 
 /// Seconds for which a member is busy before each of the calls of a cycle, which comes again and again.
 using Gaps = boost::container::static_vector<double, 8>;
+/// Their mean, in seconds; of one at least.
 double mean_of(const Gaps& gaps);
 
 /// Seconds of a message on its hop, and from there to its receipt.
@@ -39,10 +40,12 @@ struct RowStage {
 
 /// Messages of one cycle of calls, of which up to 32 are run.
 double messages_in_cycle(std::span<const RowStage> stages, const Gaps& gaps);
-/// The most that are worth it: some ten microseconds in all.
+/// The most that are worth it: up to some hundred microseconds in all. Beyond them the mean of the gaps stands for a
+/// ring, and half of what is added for several stages (CostCurve::saved_in_row()).
 constexpr double kMostInCycle = 1 << 11;
 
-/// Seconds after which a call follows the one before, in the mean over many cycles. In a cycle of several calls every
+/// Seconds after which a call follows the one before, in the mean over many cycles: to 1e-9 where what members do comes
+/// again within eight cycles, else to some tenths of a percent. In a cycle of several calls every
 /// other one goes through the stages backwards: a layer gathers what another of its calls has scattered.
 /// O(messages_in_cycle()).
 double mean_in_row(std::span<const RowStage> stages, const Gaps& gaps);

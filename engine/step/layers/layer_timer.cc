@@ -2,6 +2,7 @@
 #include "engine/step/layers/layer_timer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -20,7 +21,7 @@ network::Gaps LayerTimer::work_between(const PartCost& part) const {
   boost::container::small_vector<Seconds, 8> beside(part.works.size());
   for (const PartCost::Call& call : part.calls) {
     if (is_of_experts(call.group) || prices_->groups[call.group].alone()) continue;
-    calls += call.repeats;
+    calls += std::ceil(call.repeats);
     const Seconds all = call.repeats * priced(call).time;
     if (call.group == ParallelGroup::context) context += all;
     if (call.hider >= 0) beside[static_cast<std::size_t>(call.hider)] += all;
@@ -33,7 +34,8 @@ network::Gaps LayerTimer::work_between(const PartCost& part) const {
   }
   const double left = std::max(0.0, work.value());
   network::Gaps gaps;
-  if (calls < 1 || calls > static_cast<double>(gaps.capacity())) return {left / std::max(1.0, calls)};
+  if (left <= 0 || calls < 1 || calls > static_cast<double>(gaps.capacity()))
+    return {left / std::max(1.0, calls)};
   Seconds before;
   for (const PartCost::Turn& turn : part.turns) {
     const PartCost::Call& call = part.calls[turn.call];
