@@ -167,10 +167,10 @@ Row draw_rails(test::ScenarioGenerator& random) {
 }
 
 TEST(SickRows, CallsOverASickRailFollowEachOtherAsTheyAreExecuted) {
-  const auto [rows, mean] = compare(150, draw_rails, 0.25);
+  const auto [rows, mean] = compare(150, draw_rails, 0.02);
   EXPECT_GE(rows, test::at_least(40));
   if (!test::all_seeds()) return;
-  EXPECT_LT(mean, 0.03);
+  EXPECT_LT(mean, 0.001);
 }
 
 TEST(SickRows, CallsOverNodesAndRailsFollowEachOtherAsTheyAreExecuted) {

@@ -139,33 +139,78 @@ namespace {
 
 using Stages = std::vector<CurveParts::Stage>;
 
-/// The stages of a call as row_of_calls.h runs them; empty where more than one line of several stages has slow hops, or
-/// where it is not known how many members a line has.
-std::vector<RowStage> row_of(const Stages& stages, double bytes, double step, bool one_way) {
-  std::vector<RowStage> row;
-  std::optional<std::size_t> slow_axis;
+/// Calls with the slow hops of one kind of ring each, on one line, as row_of_calls.h runs them.
+struct Runs {
+  std::vector<std::vector<RowStage>> rows;
+  bool exact = false;  ///< they are all that there is: no two lines of a box are slow
+};
+
+/// The most kinds of slow rings that are run.
+constexpr std::size_t kMostRows = 8;
+
+using Kind = CurveParts::Stage::Kind;
+
+/// The most frequent kind of rings whose hops are alike, of several the fastest.
+const Kind* usual_kind(const std::vector<Kind>& kinds) {
+  const Kind* usual = nullptr;
+  for (const Kind& kind : kinds) {
+    if (!kind.ring.is_affine()) continue;
+    const bool more = usual == nullptr || kind.number > usual->number ||
+                      (kind.number == usual->number && kind.ring.at(1) < usual->ring.at(1));
+    if (more) usual = &kind;
+  }
+  return usual;
+}
+
+/// No rows where it is not known how many members a line has, or what most lines are.
+Runs runs_of(const Stages& stages, double bytes, double step, bool one_way) {
+  std::vector<RowStage> healthy;
+  std::vector<const Kind*> usual;  // by stage; null: all lines are alike
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const CurveParts::Stage& stage = stages[i];
     const std::size_t mirrored = stages.size() - 1 - i, axis = one_way ? i : std::min(i, mirrored);
     const auto steps = static_cast<std::size_t>(stage.steps);
     const bool turns = !one_way && i == mirrored;
-    RowStage& part = row.emplace_back(RowStage{axis, (turns ? steps / 2 : steps) + 1, steps, {}, {}});
-    double slowest = 0;
-    for (const AffineCost& line : stage.lines) {
-      if (line.at(stage.share * bytes) <= slowest) continue;
-      slowest = line.at(stage.share * bytes);
+    RowStage& part = healthy.emplace_back(RowStage{axis, (turns ? steps / 2 : steps) + 1, steps, {}, {}});
+    usual.push_back(usual_kind(stage.kinds));
+    if (usual.back() != nullptr) {
+      part.hop = usual.back()->ring.hop_times(stage.share * bytes, step).front();
+    } else if (stage.lines.size() == 1 && stage.kinds.empty()) {
+      const AffineCost& line = stage.lines.front();
       part.hop = {line.seconds_per_byte * stage.share * bytes / stage.steps,
                   line.latency / stage.steps + step};
+    } else if (stages.size() > 1) {
+      return {};
     }
-    if (stage.rings.empty()) continue;
-    const bool several = stage.rings.size() > 1 || (stages.size() > 1 && stage.slow_lines > 1);
-    if (several || slow_axis.value_or(axis) != axis) return {};
-    slow_axis = axis;
-    part.slow = stage.rings.front().hop_times(stage.share * bytes, step);
-    if (stages.size() == 1) part.members = part.slow.size();
-    if (part.members != part.slow.size() || (stages.size() > 1 && stage.lines.empty())) return {};
   }
-  return slow_axis ? row : std::vector<RowStage>();
+  Runs runs;
+  std::size_t slow_lines = 0;
+  for (std::size_t i = 0; i < stages.size() && healthy[i].axis == i; ++i) {
+    for (const Kind& kind : stages[i].kinds) {
+      if (&kind == usual[i]) continue;
+      if (runs.rows.size() == kMostRows) return {};
+      slow_lines += kind.number;
+      std::vector<RowStage>& row = runs.rows.emplace_back(healthy);
+      for (std::size_t k = i; k < row.size(); ++k) {
+        if (row[k].axis != i) continue;
+        row[k].slow = kind.ring.hop_times(stages[k].share * bytes, step);
+        if (stages.size() == 1) row[k].members = row[k].slow.size();
+        if (row[k].members != row[k].slow.size()) return {};
+      }
+    }
+  }
+  runs.exact = stages.size() == 1 || slow_lines == 1;
+  return runs;
+}
+
+/// The longest mean of the rows; empty where there are none, or where running them is not worth it.
+std::optional<double> longest_of(const Runs& runs, const Gaps& gaps) {
+  std::optional<double> longest;
+  for (const std::vector<RowStage>& row : runs.rows) {
+    if (messages_in_cycle(row, gaps) > kMostInCycle) return std::nullopt;
+    longest = std::max(longest.value_or(0), mean_in_row(row, gaps));
+  }
+  return longest;
 }
 
 /// How much sooner a call follows another than in `all` seconds, told by the cycles of each stage alone.
@@ -184,8 +229,9 @@ double saved_by_stages(const Stages& stages, double bytes, const CostCurve::InRo
   return one_way ? all - longest : std::min(all - longest, spared);
 }
 
-/// The most that rings save beside the other lines of a stage, none of whose members gets ahead.
+/// The most that rings save beside other groups of one stage, none of whose members gets ahead.
 double saved_beside(const Stages& stages, double bytes, const CostCurve::InRow& row, double all) {
+  if (stages.size() > 1) return all;
   double others = mean_of(row.gaps);
   for (const CurveParts::Stage& stage : stages) {
     double longest = 0;
@@ -202,7 +248,8 @@ std::optional<double> CostCurve::saved_in_row(double bytes, const InRow& row, bo
   std::optional<double> least;
   const double added = std::max(0.0, row.now - row.healthy);
   const auto add = [&](const Stages& stages) {
-    const bool rings = std::ranges::any_of(stages, [](const Stage& stage) { return !stage.rings.empty(); });
+    const bool rings = std::ranges::any_of(
+        stages, [](const Stage& stage) { return !stage.rings.empty() || stage.kinds.size() > 1; });
     if (stages.empty() || (!rings && !one_way)) return;
     double all = mean_of(row.gaps), call = all + row.now;
     for (const Stage& stage : stages) {
@@ -210,17 +257,18 @@ std::optional<double> CostCurve::saved_in_row(double bytes, const InRow& row, bo
       all += time;
       call += time - stage.at(bytes);
     }
-    const std::vector<RowStage> run = row_of(stages, bytes, row.step, one_way);
-    // Rings of equal gaps are told by their cycles.
-    const bool told = run.size() == 1 &&
-                      std::ranges::adjacent_find(row.gaps, std::ranges::not_equal_to()) == row.gaps.end();
-    const bool runs = !run.empty() && !told && messages_in_cycle(run, row.gaps) <= kMostInCycle;
     // Stages that share links when members are late may take longer than each by itself; that is not saved.
     const double kept = std::max(0.0, all - call);
-    double saved = saved_by_stages(stages, bytes, row, all, one_way) - kept;
-    if (runs)
-      saved = std::min(saved_beside(stages, bytes, row, all), all - mean_in_row(run, row.gaps)) - kept;
-    const double limited = std::clamp(saved, 0.0, one_way && !runs ? added / 2 : added);
+    const double by_stages = saved_by_stages(stages, bytes, row, all, one_way) - kept;
+    double limited = std::clamp(by_stages, 0.0, one_way ? added / 2 : added);
+    // A ring of equal gaps is told by its cycles. Several slow lines cost no less than each of them alone.
+    const bool told = stages.size() == 1 &&
+                      std::ranges::adjacent_find(row.gaps, std::ranges::not_equal_to()) == row.gaps.end();
+    const Runs runs = told ? Runs() : runs_of(stages, bytes, row.step, one_way);
+    if (const auto longest = longest_of(runs, row.gaps)) {
+      const double saved = std::min(saved_beside(stages, bytes, row, all), all - *longest) - kept;
+      limited = std::clamp(runs.exact ? saved : std::min(saved, limited), 0.0, added);
+    }
     least = std::min(least.value_or(limited), limited);
   };
   add(parts_->stages);

@@ -80,9 +80,14 @@ struct CurveParts {
   struct Stage {
     double share = 1;  ///< bytes of a message, relative to those of the operation
     std::vector<AffineCost> lines;
-    std::vector<RingTime> rings;  ///< different ones
-    std::size_t slow_lines = 0;   ///< number of rings of which these are all kinds
+    std::vector<RingTime> rings;
     double steps = 0;  ///< messages that a member of a ring sends one after the other; 0 where it is none
+    /// Of stages whose rings are not all alike: each kind of them, also those of which `lines` tell, and their number.
+    struct Kind {
+      RingTime ring;
+      std::size_t number = 0;
+    };
+    std::vector<Kind> kinds = {};
     /// The time of the stage in seconds; 0 where there are no lines and no rings.
     [[nodiscard]] double at(double bytes) const;
     /// at(), where each message of a ring takes `step` seconds beside the latency of its links.

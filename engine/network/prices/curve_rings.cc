@@ -176,6 +176,16 @@ Signature CurveMaker::signature_of(const Rings& rings, std::span<const std::size
   return signature;
 }
 
+/// The kind of a ring with these hops.
+std::size_t CurveMaker::kind_of(const std::vector<Hop>& hops, int steps, RingParts& parts) {
+  std::vector<CurveParts::Stage::Kind>& kinds = parts.exact.kinds;
+  const auto like = [&](const CurveParts::Stage::Kind& kind) { return kind.ring.is_of(hops); };
+  const auto known = std::ranges::find_if(kinds, like);
+  if (known != kinds.end()) return static_cast<std::size_t>(known - kinds.begin());
+  kinds.push_back({RingTime(hops, steps), 0});
+  return kinds.size() - 1;
+}
+
 void CurveMaker::drifting_rings(const Rings& rings, int steps, double share, RingParts& parts) {
   const std::size_t n = rings.size;
   UnionFind joined(rings.count());
@@ -189,38 +199,32 @@ void CurveMaker::drifting_rings(const Rings& rings, int steps, double share, Rin
       label_[link] = label_[link] == -1 || label_[link] == hop ? hop : -2;
     }
   }
-  std::map<Signature, bool> seen;  // whether such a component is told by rings of its own
+  std::map<Signature, std::vector<std::size_t>> seen;  // the kinds of a component's rings
   for (const std::vector<std::size_t>& component : joined.sets()) {
     const bool exact = keeps_step(component, n);
-    const Signature signature = signature_of(rings, component, exact);
-    const auto [known, fresh] = seen.emplace(signature, true);
-    const auto count_slow = [&] {
-      parts.upper.slow_lines += component.size();
-      if (exact) parts.exact.slow_lines += component.size();
-    };
-    if (!fresh) {
-      if (known->second) count_slow();
-      continue;
-    }
+    const auto [known, fresh] = seen.try_emplace(signature_of(rings, component, exact));
+    for (const std::size_t ring : fresh ? component : std::vector<std::size_t>())
+      known->second.push_back(
+          kind_of(hops(exact ? component.front() : ring, n, &RoutedFlow::shared), steps, parts));
+    for (const std::size_t kind : known->second) ++parts.exact.kinds[kind].number;
+    if (!fresh) continue;
     if (!exact) {
-      count_slow();
       parts.contended.push_back(bounded(rings, component, steps, share));
       const CurveParts::Stage& upper = parts.contended.back().upper.front();
       parts.upper.rings.insert(parts.upper.rings.end(), upper.rings.begin(), upper.rings.end());
       continue;
     }
-    const std::vector<Hop> shared = hops(component.front(), n, &RoutedFlow::shared);
-    const RingTime time(shared, steps);
+    const RingTime& time = parts.exact.kinds[known->second.front()].ring;
     if (time.is_affine()) {
-      parts.exact.lines.push_back({time.at(0), steps * shared.front().seconds_per_byte});
+      const double rate = flows_.flow(component.front() * n).shared;
+      parts.exact.lines.push_back({time.at(0), steps * rate});
       parts.upper.lines.push_back(parts.exact.lines.back());
-      known->second = false;
     } else {
-      count_slow();
       parts.exact.rings.push_back(time);
       parts.upper.rings.push_back(time);
     }
   }
+  parts.upper.kinds = parts.exact.kinds;
   for (std::size_t f = 0; f < flows_.size(); ++f) {
     for (const std::int32_t id : flows_.path(f))
       user_[static_cast<std::size_t>(id)] = label_[static_cast<std::size_t>(id)] = -1;
