@@ -323,17 +323,15 @@ TEST_F(CapacityTest, SaysItsMemoryAndWhatOneStepFewerMisses) {
   EXPECT_TRUE(contains(text.out, "\nfewer     on " + fewer.at("gpus").dump() + " GPU")) << text.out;
   EXPECT_TRUE(
       contains(text.out, "the nearest plan, " + fewer.at("plan").get<std::string>() + ", misses by "));
-  if (fewer.at("simulated").get<bool>()) {
-    const json point =
-        json::parse(run({"simulate", "study.yaml", "--json", "--set", "workload.request_rate=40 /s", "--set",
-                         "gpus=" + fewer.at("gpus").dump(), "--point", fewer.at("plan").get<std::string>()})
-                        .out);
-    EXPECT_EQ(point.at("status"), "missed");
-    const double sustained = point.at("sustained_requests_per_s");
-    if (sustained > 0) {
-      EXPECT_NEAR(fewer.at("missed_by").get<double>(), 40 / sustained - 1, 1e-9);
-    }
-  }
+  ASSERT_TRUE(fewer.at("simulated").get<bool>());
+  const json point =
+      json::parse(run({"simulate", "study.yaml", "--json", "--set", "workload.request_rate=40 /s", "--set",
+                       "gpus=" + fewer.at("gpus").dump(), "--point", fewer.at("plan").get<std::string>()})
+                      .out);
+  EXPECT_EQ(point.at("status"), "missed");
+  const double sustained = point.at("sustained_requests_per_s");
+  ASSERT_GT(sustained, 0);
+  EXPECT_NEAR(fewer.at("missed_by").get<double>(), 40 / sustained - 1, 1e-9);
   // On the first number of GPUs there are no fewer.
   const json first = answers({"--set", "gpus=[8, 16]", "--rate", "1"}).at(0);
   EXPECT_EQ(first.at("gpus"), 8);

@@ -51,10 +51,10 @@ bool holds_results(const std::filesystem::path& file) {
   return is_results(file) || std::filesystem::is_directory(file);
 }
 
-ComparedPlan of_results(const std::filesystem::path& file, const std::string& point,
-                        const std::string& where) {
+ComparedPlan of_results(const std::filesystem::path& file, const std::string& point, const std::string& where,
+                        const CommonOptions& common) {
   const results::ResultReader reader = open_results(file);
-  auto stored = stored_study(reader);
+  auto stored = stored_study(reader, make_catalog(common));
   const std::string name = file.string();
   if (!stored)
     throw BadInput(name +
@@ -135,7 +135,7 @@ int run_compare_plans(const CompareArguments& arguments, const CommonOptions& co
     const std::filesystem::path& file = arguments.files[std::min(i, files - 1)];
     const std::string* const point = points == 0 ? nullptr : &arguments.points[std::min(i, points - 1)];
     if (holds_results(file))
-      return of_results(file, point != nullptr ? *point : std::string(), arguments.where);
+      return of_results(file, point != nullptr ? *point : std::string(), arguments.where, common);
     return of_study(file, arguments, point, clusters == 0 ? nullptr : &arguments.clusters[i], common);
   };
   ComparedPlan a = plan(0), b = plan(1);
