@@ -18,6 +18,7 @@
 #include "sweep/cli/terminal/format.h"
 #include "sweep/runner/sweep_job.h"
 #include "sweep/search/best_first.h"
+#include "sweep/study/evidence_of.h"
 #include "sweep/study/placement_axis.h"
 
 namespace shardscape::cli {
@@ -54,11 +55,14 @@ bool holds_results(const std::filesystem::path& file) {
 ComparedPlan of_results(const std::filesystem::path& file, const std::string& point, const std::string& where,
                         const CommonOptions& common) {
   const results::ResultReader reader = open_results(file);
-  auto stored = stored_study(reader, make_catalog(common));
+  auto stored = stored_study(reader);
   const std::string name = file.string();
   if (!stored)
     throw BadInput(name +
                    ": another version of the program wrote it, and this one reads its study otherwise");
+  yaml::Diagnostics problems;  // a stored study has no evidence of its own
+  sweep::attach_evidence(make_catalog(common), stored->study, problems);
+  if (!problems.empty()) throw BadInput(problems);
   const std::optional<std::uint64_t> given = point_id_of(point);
   if (!point.empty() && !given) {
     sweep::ChosenPoint chosen = choose_point(stored->study, point);

@@ -229,8 +229,8 @@ class MissFinder {
 
 }  // namespace
 
-std::optional<sweep::Study> read_study(const ResultReader& reader, const yaml::Catalog& presets) {
-  auto study = sweep::parse_study(reader.resolved_yaml(), "study", {}, presets);
+std::optional<sweep::Study> read_study(const ResultReader& reader) {
+  auto study = sweep::parse_study(reader.resolved_yaml(), "study", {}, yaml::Catalog());
   return study ? std::optional(*std::move(study)) : std::nullopt;
 }
 
@@ -242,8 +242,8 @@ std::optional<StoredStudy> with_points(const ResultReader& reader, std::optional
   return StoredStudy{*std::move(study), std::move(space)};
 }
 
-std::optional<StoredStudy> stored_study(const ResultReader& reader, const yaml::Catalog& presets) {
-  return with_points(reader, read_study(reader, presets));
+std::optional<StoredStudy> stored_study(const ResultReader& reader) {
+  return with_points(reader, read_study(reader));
 }
 
 std::vector<NearMiss> near_misses(const ResultReader& reader,

@@ -10,7 +10,6 @@
 #include "results_schema/reading/reader.h"
 #include "results_schema/report/report_data.h"
 #include "sweep/study/study.h"
-#include "sweep/yaml/catalog.h"
 
 namespace shardscape::cli {
 
@@ -20,12 +19,10 @@ struct StoredStudy {
   sweep::DesignSpace space;
 };
 /// Nothing where this program reads the study differently from the program that wrote it, as its point ids then mean
-/// something else. `presets`: those whose evidence the study is to have; by default it has none.
-std::optional<StoredStudy> stored_study(const results::ResultReader& reader,
-                                        const yaml::Catalog& presets = {});
+/// something else.
+std::optional<StoredStudy> stored_study(const results::ResultReader& reader);
 /// The same in two steps, as listing the points of a large study takes a while.
-std::optional<sweep::Study> read_study(const results::ResultReader& reader,
-                                       const yaml::Catalog& presets = {});
+std::optional<sweep::Study> read_study(const results::ResultReader& reader);
 std::optional<StoredStudy> with_points(const results::ResultReader& reader,
                                        std::optional<sweep::Study> study);
 
