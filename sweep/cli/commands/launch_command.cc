@@ -82,8 +82,7 @@ void write_files(const LaunchArguments& arguments, const sweep::Study& study, co
   script << "#!/bin/sh\n";
   // Without files beside it the command finds what is where it is started, such as pretrain_gpt.py.
   if (!files.empty())
-    script << "# from anywhere: the files are beside this script; a copy of it, as sbatch runs, from their "
-              "folder\n"
+    script << "# from anywhere; a copy of it, such as sbatch runs, from the folder of these files\n"
            << launch::to_own_folder(files.front().name);
   print_launch(script, made, false);
   files.push_back({"launch.sh", script.str() + made.launch.command});
