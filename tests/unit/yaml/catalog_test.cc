@@ -195,7 +195,7 @@ TEST_F(CatalogTest, ModelsHaveNamesOfHubsAndOfTheirDepth) {
 TEST_F(CatalogTest, CheckpointsMayDifferInKeys) {
   write("one/models/b.yaml",
         model("b", 4) + "also: [Org/B, {name: Org/B-Late, norm_epsilon: 1e-5, vocabulary: 16}]\n");
-  write("one/models/c.yaml", model("c", 4) + "also: [{name: Org/C, layers: x, wings: 2}, {name: [Org/D]}]\n");
+  write("one/models/c.yaml", model("c", 4) + "also: [{name: Org/C, layers: x, wings: 2}]\n");
   write("one/models/d.yaml", model("d", 4) + "also: [{layers: 3}]\n");
   write("one/models/e.yaml", model("e", 4) + "also: [Org/E, [1]]\n");
   const Catalog catalog({root_ / "one"});
@@ -213,7 +213,7 @@ TEST_F(CatalogTest, CheckpointsMayDifferInKeys) {
   EXPECT_NE(problems.find("c.yaml:8:"), std::string::npos) << problems;
   EXPECT_NE(problems.find("also.layers: must be an integer"), std::string::npos) << problems;
   EXPECT_NE(problems.find("also.wings: unknown key"), std::string::npos) << problems;
-  EXPECT_FALSE(load_model(catalog, "Org/D").has_value());
+  EXPECT_FALSE(load_model(catalog, "Org/C").has_value());
   for (const char* nameless : {"d", "e"}) EXPECT_FALSE(load_model(catalog, nameless).has_value()) << nameless;
 }
 
