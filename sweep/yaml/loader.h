@@ -101,7 +101,8 @@ class Loader {
   std::optional<Reference> base_of(PresetKind kind, const Node& map, const std::string& prefix,
                                    const std::filesystem::path& folder);
 
-  /// The model in a model file or a Hugging Face config; a problem, too, where a checkpoint of its `also` list is wrong.
+  /// The model in a model file or a Hugging Face config. What is wrong with the checkpoints of an `also` list is a
+  /// problem of the file.
   std::optional<ModelSpec> model_of_file(const std::string& text, const std::filesystem::path& file);
   /// The model of `{base: NAME, layers: 12, ...}`: the named one with other values of some keys.
   std::optional<ModelSpec> changed_model(const Reference& at);
