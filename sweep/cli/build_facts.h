@@ -1,5 +1,5 @@
-// What the build wrote into the program about itself. One small file knows it, so that no other one is compiled anew for
-// a new commit or another folder.
+// What the build wrote into the program about itself. One small file knows it, so that no other one is compiled anew
+// for a new commit or another folder.
 #pragma once
 
 #include <string_view>

@@ -245,9 +245,9 @@ void add_pool(const Framework& framework, const Case& of, const Answer& answer, 
   Launch own;
   add_program(framework, of, answer, own);
   std::ranges::move(own.files, std::back_inserter(launch.files));
-  launch.files.push_back(
-      {pool_name(of.pool) + ".sh",
-       fmt::format("#!/bin/sh\n{}PORT=${{PORT:-{}}}\n{}", kToOwnFolder, first_port(of.pool), own.command)});
+  const std::string name = pool_name(of.pool) + ".sh";
+  launch.files.push_back({name, fmt::format("#!/bin/sh\n{}PORT=${{PORT:-{}}}\n{}", to_own_folder(name),
+                                            first_port(of.pool), own.command)});
 }
 
 /// Starts the servers and the router where one machine has all GPUs; elsewhere says what each machine starts, and
@@ -385,6 +385,13 @@ Launch deployment(const Framework& dynamo, const LaunchWish& wish, const std::ve
 
 }  // namespace
 
+std::string to_own_folder(const std::string& file) {
+  return fmt::format(
+      "here=$(dirname -- \"$0\")\n"
+      "[ ! -e \"$here\"/{} ] || CDPATH= cd -- \"$here\" || exit\n",
+      shell_word(file));
+}
+
 Launch write_launch(const Framework& framework, const LaunchWish& wish) {
   std::vector<Case> cases;
   const auto add = [&](const ParallelPlan& plan, Pool pool) {
@@ -408,7 +415,7 @@ Launch write_launch(const Framework& framework, const LaunchWish& wish) {
   if (cases.size() == 1 || !launch.refused.empty()) return launch;
   const Facts facts = framework.words->complete(facts_of(cases.front()));
   launch.files.push_back(
-      {"router.sh", std::string("#!/bin/sh\n") + kToOwnFolder + lines_of(framework.router, facts)});
+      {"router.sh", "#!/bin/sh\n" + to_own_folder("router.sh") + lines_of(framework.router, facts)});
   launch.command = start_pools(cases, wish.gpus_per_node);
   return launch;
 }

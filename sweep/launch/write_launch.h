@@ -9,8 +9,9 @@
 
 namespace shardscape::launch {
 
-/// A line of shell that goes to the script's own folder, where the files beside it are, wherever it is started.
-inline constexpr const char* kToOwnFolder = "CDPATH= cd -- \"$(dirname -- \"$0\")\" || exit\n";
+/// Lines of shell that go to the script's own folder, wherever it is started, where that has `file`. A copy of the
+/// script, such as Slurm's sbatch runs, stays where it is started.
+std::string to_own_folder(const std::string& file);
 
 struct LaunchFile {
   std::string name, text;

@@ -380,7 +380,8 @@ class ExpressionParser {
 
   Done emit_value(std::size_t name, const Token& token) {
     const std::vector<std::string>& choices = names_[name].choices;
-    const auto found = std::ranges::find(choices, token.text);
+    const bool first = !token.text.empty() && token.text == names_[name].first_too;
+    const auto found = first ? choices.begin() : std::ranges::find(choices, token.text);
     if (found != choices.end()) {
       return emit(Op::push_number, token.offset, 0, static_cast<double>(found - choices.begin()));
     }

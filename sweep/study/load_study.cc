@@ -142,8 +142,13 @@ class StudyParser {
 
   void read_model(const yaml::Node& node) {
     model_ = loader_.model({node, "model", folder_});
+    const yaml::Node* const own = node.is_map() ? node.find("also") : nullptr;
     const yaml::Node* const base = node.is_map() ? node.find("base") : &node;
-    if (base != nullptr) study_.model_reference = base->text;
+    if (own != nullptr && own->is_scalar()) {
+      study_.checkpoint = own->text;
+    } else if (model_ && base != nullptr && base->is_scalar()) {
+      if (auto found = catalog_.find_model(base->text, folder_)) study_.checkpoint = std::move(found->also);
+    }
   }
 
   /// Reads how many GPUs of each NVLink domain a job of the cluster takes.
@@ -494,7 +499,9 @@ class StudyParser {
   std::string resolved() const {
     yaml::Node node = yaml::Node::map();
     node.set("study", yaml::make_scalar(study_.title));
-    node.set("model", yaml::write(study_.model));
+    yaml::Node model = yaml::write(study_.model);
+    if (!study_.checkpoint.empty()) model.set("also", yaml::make_scalar(study_.checkpoint));
+    node.set("model", std::move(model));
     node.set("cluster", resolved_cluster());
     const bool several = study_.gpu_counts.size() > 1;
     node.set("gpus",

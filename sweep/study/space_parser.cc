@@ -254,13 +254,15 @@ class SpaceParser {
       return pool == 0 || std::ranges::any_of(ffn, [&](std::int32_t n) { return has_plans(pool, n); });
     });
     for (const PlanKey key : kPoolDegrees) {
-      if (!pooled()) idle(row_of(key));
+      if (!pooled()) {
+        idle(row_of(key));
+        continue;
+      }
       keep(row_of(key).column, space_[key].values, [&](std::int32_t n) {
-        return key == PlanKey::ffn ? n == 0 || std::ranges::any_of(space_.prefill_gpus,
-                                                                   [&](std::int32_t pool) {
-                                                                     return pool > 0 && has_plans(pool, n);
-                                                                   })
-                                   : n <= most;
+        return (key == PlanKey::ffn && n == 0) ||
+               std::ranges::any_of(space_.prefill_gpus, [&](std::int32_t pool) {
+                 return pool > 0 && (key == PlanKey::ffn ? has_plans(pool, n) : pool % n == 0);
+               });
       });
     }
     // The numbers of GPUs over which plans have their degrees.
@@ -360,19 +362,35 @@ class SpaceParser {
         reach.beyond_one[row.key] = reach.beyond_one[row.key] || one.beyond_one[row.key];
     }
     if (!reach.any) return state_.bad("space", node_.where, no_plan_text(space_, gpus));
-    // A plan made as general as the space allows: an axis that has no effect in it has none in any plan.
+    check_effects(reach);
+  }
+
+  /// Reports or leaves out axes without effect: time and again, as those that are left out may take others with them.
+  void check_effects(const Reach& reach) {
+    EnumArray<PlanKey, bool> told{};
+    for (bool again = true; again;) {
+      again = false;
+      const ParallelPlan widest = widest_plan(reach);
+      for (const PlanAxisRow& row : kPlanRows) {
+        const auto does = [&](std::int32_t code) { return code != row.idle; };
+        if (!is_setting(row) || row.fixed == nullptr || told[row.key] || !row.fixed(widest) ||
+            std::ranges::none_of(space_[row.key].values, does))
+          continue;
+        idle(row);
+        told[row.key] = again = true;
+      }
+    }
+  }
+
+  /// A plan made as general as the space allows: an axis that has no effect in it has none in any plan.
+  [[nodiscard]] ParallelPlan widest_plan(const Reach& reach) const {
     ParallelPlan widest;
     if (pooled()) widest.prefill.data = 1;
     if (const ScheduleRow* const row = space_.chunked_schedule()) widest.schedule = row->kind;
     for (const PlanAxisRow& row : kPlanRows) {
       if (reach.beyond_one[row.key]) row.set(widest, 2);
     }
-    for (const PlanAxisRow& row : kPlanRows) {
-      const auto does = [&](std::int32_t code) { return code != row.idle; };
-      if (is_setting(row) && row.fixed != nullptr && row.fixed(widest) &&
-          std::ranges::any_of(space_[row.key].values, does))
-        idle(row);
-    }
+    return widest;
   }
 
   const yaml::Node& node_;

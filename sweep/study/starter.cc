@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "engine/base/joined.h"
@@ -81,10 +82,21 @@ class StarterWriter {
   }
 
   void precision(PolicyName chosen) {
-    const std::string value = given("precision", std::string(name_of(chosen)));
+    std::string value = given("precision", std::string(name_of(chosen)));
+    std::vector<std::string> names;
+    yaml::Diagnostics ignored;  // the study says what is wrong with it
+    const std::optional<yaml::Node> read = yaml::parse(value, "", ignored);
+    if (read && read->is_list()) {
+      for (const yaml::Node& item : read->items) names.push_back(item.text);
+      value = fmt::format("[{}]", fmt::join(names, ", "));
+    } else if (read && read->is_scalar()) {
+      value = read->text;
+      names = {value};
+    }
     std::vector<std::string_view> others;
     for (const PolicyName name : {PolicyName::bf16, PolicyName::fp16, PolicyName::fp8, PolicyName::fp4})
-      if (name_of(name) != value && multiplies(name)) others.push_back(name_of(name));
+      if (std::ranges::find(names, name_of(name)) == names.end() && multiplies(name))
+        others.push_back(name_of(name));
     const std::string comment = others.empty() ? "" : fmt::format("or {}", fmt::join(others, ", "));
     key("  ", "precision", value, comment);
   }

@@ -44,7 +44,7 @@ struct SourceText {
 
 struct Study {
   std::string title;
-  std::string model_reference;  ///< the model as the study names it; empty where it is written in full
+  std::string checkpoint;  ///< the name of the model's `also` list that the study means; empty: none of them
   std::string model_name, cluster_name, stack_name;
   ModelSpec model;
   std::int64_t gpus = 0;  ///< the number of GPUs, of several the least

@@ -162,7 +162,7 @@ std::string_view also_name(const Node& item) {
 
 const Node* also_entry(const Node& model, std::string_view name) {
   const Node* const also = model.is_map() ? model.find("also") : nullptr;
-  if (also == nullptr) return nullptr;
+  if (also == nullptr || name.empty()) return nullptr;  // an item without a name is nobody's
   const auto is_it = [&](const Node& item) { return same_letters(also_name(item), name); };
   if (!also->is_list()) return is_it(*also) ? also : nullptr;
   const auto found = std::ranges::find_if(also->items, is_it);

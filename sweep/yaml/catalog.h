@@ -66,7 +66,7 @@ class Catalog {
 };
 
 /// The item of a model's `also` list with this name: the name, or a map of it and of keys in which that checkpoint
-/// differs; null where there is none.
+/// differs; null where there is none, and for an empty name.
 const Node* also_entry(const Node& model, std::string_view name);
 /// The name of such an item; empty where it has none.
 std::string_view also_name(const Node& item);

@@ -99,7 +99,7 @@ template <class V>
 void describe(V& v, ModelSpec& m) {
   v.required("name", m.name);
   v.comment("source");
-  v.comment("also");
+  v.checkpoints("also");
   v.maybe_group("attention", m.latent, [](V& group, LatentAttention& latent) { describe(group, latent); });
   v.maybe_group("moe", m.moe, [](V& group, MixtureOfExperts& moe) { describe(group, moe); });
   describe_numbers(v, m, model_numbers(), kNoOthers);

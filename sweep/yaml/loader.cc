@@ -116,11 +116,7 @@ std::optional<ModelSpec> Loader::model(const Reference& at) {
     // It was read before, without a problem.
     const std::optional<Node> node = parse(*text, found->file.string(), diagnostics_);
     const Node* const checkpoint = also_entry(*node, found->also);
-    if (checkpoint != nullptr && checkpoint->is_map()) {
-      std::vector<Entry> keys = checkpoint->entries;
-      std::erase_if(keys, [](const Entry& key) { return key.key == "name"; });
-      whole = with_keys(*whole, keys, checkpoint->where, "also");
-    }
+    if (checkpoint != nullptr && checkpoint->is_map()) whole = checkpoint_of(*whole, *checkpoint);
   }
   if (!whole || !found->layers) return whole;
   Node layers = Node::scalar(std::to_string(*found->layers));
@@ -163,7 +159,18 @@ std::optional<ModelSpec> Loader::model_of_file(const std::string& text, const fs
   }
   const std::optional<Node> node = parse(text, file.string(), diagnostics_);
   if (!node) return std::nullopt;
-  return read_model(*node, "", diagnostics_);
+  std::optional<ModelSpec> model = read_model(*node, "", diagnostics_);
+  const Node* const also = model ? node->find("also") : nullptr;
+  bool good = true;
+  for (const Node& item : also != nullptr ? also->items : std::vector<Node>())
+    if (item.is_map()) good = checkpoint_of(*model, item).has_value() && good;
+  return good ? std::move(model) : std::nullopt;
+}
+
+std::optional<ModelSpec> Loader::checkpoint_of(const ModelSpec& whole, const Node& item) {
+  std::vector<Entry> keys = item.entries;
+  std::erase_if(keys, [](const Entry& key) { return key.key == "name"; });
+  return with_keys(whole, keys, item.where, "also");
 }
 
 std::optional<Reference> Loader::base_of(PresetKind kind, const Node& map, const std::string& prefix,

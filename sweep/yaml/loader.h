@@ -101,10 +101,13 @@ class Loader {
   std::optional<Reference> base_of(PresetKind kind, const Node& map, const std::string& prefix,
                                    const std::filesystem::path& folder);
 
-  /// The model in a model file or a Hugging Face config.
+  /// The model in a model file or a Hugging Face config. What is wrong with the checkpoints of an `also` list is a
+  /// problem of the file.
   std::optional<ModelSpec> model_of_file(const std::string& text, const std::filesystem::path& file);
   /// The model of `{base: NAME, layers: 12, ...}`: the named one with other values of some keys.
   std::optional<ModelSpec> changed_model(const Reference& at);
+  /// The model with the keys of an item of its `also` list.
+  std::optional<ModelSpec> checkpoint_of(const ModelSpec& whole, const Node& item);
   std::optional<ModelSpec> with_keys(const ModelSpec& whole, const std::vector<Entry>& keys,
                                      const Location& where, const std::string& path);
 

@@ -3,8 +3,10 @@
 #include "sweep/yaml/visitors.h"
 
 #include <algorithm>
+#include <span>
 
 #include "engine/base/suggest.h"
+#include "engine/base/words.h"
 #include "engine/spec/fabric_spec.h"
 #include "sweep/yaml/closest_names.h"
 
@@ -227,9 +229,24 @@ void Reader::extents(const char* size_key, const char* shape_key, std::vector<st
 void Reader::comment(const char* key) {
   const Node* node = take(key);
   if (node == nullptr || node->is_scalar()) return;
-  const auto names = [](const Node& item) { return item.is_scalar() || item.find("name") != nullptr; };
-  if (!node->is_list() || !std::ranges::all_of(node->items, names))
-    bad(key, *node, "must be text or a list of texts, or of maps with a name");
+  const bool texts = node->is_list() && std::ranges::all_of(node->items, &Node::is_scalar);
+  if (!texts) bad(key, *node, "must be text or a list of texts");
+}
+
+void Reader::checkpoints(const char* key) {
+  const Node* const node = take(key);
+  if (node == nullptr) return;
+  std::vector<std::string> known;
+  for (const Node& item : node->is_list() ? std::span(node->items) : std::span(node, 1)) {
+    const Node* const name = item.is_map() && node->is_list() ? item.find("name") : &item;
+    if (name == nullptr || !name->is_scalar() || name->text.empty()) {
+      bad(key, item, "must be a name, or a list of names and of maps with a name and what differs");
+      continue;
+    }
+    std::string same = lower_case(name->text);
+    if (std::ranges::find(known, same) != known.end()) bad(key, *name, "has \"" + name->text + "\" twice");
+    known.push_back(std::move(same));
+  }
 }
 
 void Writer::remarks(const char* key, const std::vector<std::pair<std::string, std::string>>& values) {

@@ -183,6 +183,8 @@ class Reader {
     }
   }
   void comment(const char* key);
+  /// Further names of a model: texts, or maps with a `name` and keys, which the caller checks.
+  void checkpoints(const char* key);
 
   /// The node of a key that the caller reads itself, or null; the key then counts as known.
   const Node* take(const char* key);
@@ -347,6 +349,7 @@ class Writer {
     map_.set(key, std::move(items));
   }
   void comment(const char*) {}
+  void checkpoints(const char*) {}
 
  private:
   Node& map_;
@@ -425,6 +428,7 @@ class Lister {
     group(key, [&](Lister& inner) { describe_group(inner, value); });
   }
   void comment(const char*) {}
+  void checkpoints(const char*) {}
   void unused(const char*, const std::string&) {}
 
  private:

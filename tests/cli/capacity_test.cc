@@ -256,6 +256,26 @@ TEST_F(CapacityTest, TheNearestIsThatOfASweep) {
   }
 }
 
+// What floors rule out misses by their bound at least, and needs as much at least: both are said to be floors.
+TEST_F(CapacityTest, OneStepFewerByItsFloorsIsSaidToBe) {
+  write("study.yaml", kTight);
+  const std::vector<std::string> set = {
+      "--rate", "4", "--set", "gpus=[1, 8]", "--set", "space={tensor_parallel: [1, 8], data_parallel: fill}"};
+  const json answer = answers(set).at(0);
+  ASSERT_EQ(answer.at("gpus"), 8);
+  ASSERT_FALSE(answer.at("fewer").at("simulated").get<bool>()) << answer;
+  const std::string text = capacity(set).out;
+  EXPECT_TRUE(contains(text, "\nfewer     on 1 GPU the nearest plan, tp=1,pp=1,dp=1, misses by at least "))
+      << text;
+  EXPECT_TRUE(contains(text, " %: by its floors ")) << text;
+  const json alone = json::parse(run({"simulate", "study.yaml", "--json", "--set", "gpus=1", "--set",
+                                      "space={tensor_parallel: [1], data_parallel: fill}", "--set",
+                                      "workload.request_rate=4 /s", "--point", "tp=1,pp=1,dp=1"})
+                                     .out);
+  EXPECT_LE(answer.at("fewer").at("missed_by").get<double>(),
+            alone.at("ttft_s").get<double>() / 26e-3 - 1 + 1e-9);
+}
+
 TEST_F(CapacityTest, AnswersSayOfWhichWorkloadAndHardware) {
   const std::vector<std::string> more = {
       "--set", "workload.speculation={draft_tokens: [0, 1], acceptance: 0.7, draft_model: llama3.2-1b}",
@@ -323,17 +343,15 @@ TEST_F(CapacityTest, SaysItsMemoryAndWhatOneStepFewerMisses) {
   EXPECT_TRUE(contains(text.out, "\nfewer     on " + fewer.at("gpus").dump() + " GPU")) << text.out;
   EXPECT_TRUE(
       contains(text.out, "the nearest plan, " + fewer.at("plan").get<std::string>() + ", misses by "));
-  if (fewer.at("simulated").get<bool>()) {
-    const json point =
-        json::parse(run({"simulate", "study.yaml", "--json", "--set", "workload.request_rate=40 /s", "--set",
-                         "gpus=" + fewer.at("gpus").dump(), "--point", fewer.at("plan").get<std::string>()})
-                        .out);
-    EXPECT_EQ(point.at("status"), "missed");
-    const double sustained = point.at("sustained_requests_per_s");
-    if (sustained > 0) {
-      EXPECT_NEAR(fewer.at("missed_by").get<double>(), 40 / sustained - 1, 1e-9);
-    }
-  }
+  ASSERT_TRUE(fewer.at("simulated").get<bool>());
+  const json point =
+      json::parse(run({"simulate", "study.yaml", "--json", "--set", "workload.request_rate=40 /s", "--set",
+                       "gpus=" + fewer.at("gpus").dump(), "--point", fewer.at("plan").get<std::string>()})
+                      .out);
+  EXPECT_EQ(point.at("status"), "missed");
+  const double sustained = point.at("sustained_requests_per_s");
+  ASSERT_GT(sustained, 0);
+  EXPECT_NEAR(fewer.at("missed_by").get<double>(), 40 / sustained - 1, 1e-9);
   // On the first number of GPUs there are no fewer.
   const json first = answers({"--set", "gpus=[8, 16]", "--rate", "1"}).at(0);
   EXPECT_EQ(first.at("gpus"), 8);

@@ -167,6 +167,16 @@ TEST_F(CompareTest, EachSideSaysItsErrorAndWhatLaunchesIt) {
   const json best = compared({"a.yaml", "b.h5"});
   for (const char* side : {"a", "b"}) EXPECT_EQ(launches(best.at(side).at("launch")), 0) << best.at(side);
   EXPECT_TRUE(contains(best.at("b").at("launch"), "launch b.h5 --point ")) << best.at("b");
+  // The error to expect of a row is that of its study, by the evidence of the presets at hand.
+  const json row = compared({"b.h5", "--point", "0", "--point", "1"});
+  for (const auto& [side, id] : {std::pair("a", "0"), std::pair("b", "1")}) {
+    const json point = json::parse(run({"simulate", "b.h5", "--point", id, "--json"}).out);
+    for (const char* key :
+         {"expected_error", "expected_error_of", "evidence", "evidence_gap", "evidence_reason"})
+      EXPECT_EQ(row.at(side).at(key), point.at(key)) << side << key;
+    EXPECT_FALSE(contains(row.at(side).at("evidence_reason").get<std::string>(), "no preset folder")) << row;
+  }
+  EXPECT_TRUE(row.at("a").at("expected_error").is_number()) << row.at("a");
 }
 
 }  // namespace

@@ -380,6 +380,51 @@ TEST_F(LaunchTest, ScriptsStartFromAnywhere) {
   EXPECT_TRUE(contains(started_from("other", "../alone/launch.sh"), "other\n"));  // beside pretrain_gpt.py
 }
 
+// A result file holds its model in full, and which checkpoint of it was meant.
+TEST_F(LaunchTest, ResultsLaunchTheCheckpointOfTheirStudy) {
+  for (const char* model : {"Qwen/Qwen3-30B-A3B-Instruct-2507-FP8", "qwen/qwen3-30b-a3b-fp8", "qwen3-30b-a3b",
+                            "{base: Qwen/Qwen3-30B-A3B-Thinking-2507, layers: 12}"}) {
+    SCOPED_TRACE(model);
+    const std::string set = std::string("model=") + model;
+    ASSERT_EQ(run({"sweep", "serve.yaml", "-o", "out.h5", "--force", "--confirm", "0", "--progress", "none",
+                   "--set", set})
+                  .code,
+              0);
+    const json from_study = launched({"serve.yaml", "--set", set, "--point", "tp=1,dp=8,ep=1"});
+    EXPECT_EQ(launched({"out.h5", "--point", "tp=1,dp=8,ep=1"}).at("command"), from_study.at("command"));
+    // A sweep of what a file holds is the same study again.
+    EXPECT_EQ(launched({"out.h5", "--set", "workload.concurrency=64", "--point", "tp=1,dp=8,ep=1"}),
+              launched({"serve.yaml", "--set", set, "--point", "tp=1,dp=8,ep=1"}));
+  }
+  EXPECT_TRUE(contains(launched({"out.h5", "--point", "tp=1,dp=8,ep=1"}).at("command").get<std::string>(),
+                       "Qwen/Qwen3-30B-A3B-Thinking-2507 "));
+}
+
+// Slurm's sbatch runs a copy of a script, from another folder, where the job was sent: that of the files.
+TEST_F(LaunchTest, CopiesOfAScriptStayWhereTheyAreStarted) {
+  fs::create_directory(work() / "bin");
+  write("bin/torchrun", "#!/bin/sh\npwd\nls\n");
+  fs::permissions(work() / "bin/torchrun", fs::perms::owner_all);
+  fs::create_directory(work() / "spool");
+  for (const char* job : {"job", "other job"})
+    ASSERT_EQ(
+        launch({"train.yaml", "--point", "tp=8,pp=1,dp=8,zero=3", "--for", "torchtitan", "-o", job}).code, 0);
+  fs::copy_file(work() / "job/launch.sh", work() / "spool/slurm_script");
+  const auto started_from = [&](const std::string& folder, const std::string& script) {
+    const Finished ran = start_words({"sh", "-c",
+                                      "cd '" + folder + "' && PATH='" + work().string() +
+                                          "/bin':\"$PATH\" timeout 60 sh " + script})
+                             .wait();
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return ran.out;
+  };
+  const std::string copied = started_from("job", "../spool/slurm_script");
+  EXPECT_TRUE(contains(copied, "/job\n") && contains(copied, "train.toml\n")) << copied;
+  // One that lies beside its files takes these, and not those of the job where it is started.
+  const std::string beside = started_from("other job", "../job/launch.sh");
+  EXPECT_TRUE(contains(beside, "/job\n")) << beside;
+}
+
 // Checkpoints of a model may differ in a key that a framework is told: the command is of the one that the study names.
 TEST_F(LaunchTest, CheckpointsHaveTheirOwnName) {
   const auto command = [&](const std::string& study, const std::string& model, const std::string& point) {
@@ -398,6 +443,9 @@ TEST_F(LaunchTest, CheckpointsHaveTheirOwnName) {
   EXPECT_TRUE(contains(served, "vllm serve ") && contains(served, "Qwen/Qwen3-30B-A3B-Instruct-2507-FP8"))
       << served;
   EXPECT_TRUE(contains(command("serve.yaml", "qwen3-30b-a3b", "tp=1"), "Qwen/Qwen3-30B-A3B ")) << served;
+  // A study that brings its own weights names them.
+  EXPECT_TRUE(
+      contains(command("serve.yaml", "{base: qwen3-30b-a3b, also: mine/tuned}", "tp=1"), "mine/tuned "));
   // Megatron FSDP does not start without its own kind of checkpoints.
   EXPECT_TRUE(
       contains(launched({"train.yaml", "--point", "tp=8,pp=1,zero=3", "--for", "megatron-lm"}).at("command"),

@@ -209,8 +209,17 @@ TEST_F(NewTest, StudiesTakeOtherNumbersOfGpus) {
   // On one GPU whole axes have no effect.
   const Finished one = run({"check", "study.yaml", "--set", "gpus=1"});
   EXPECT_EQ(one.code, 0) << one.err;
-  for (const char* part : {"tensor_parallel [2, 4, 8]", ", sequence_parallel", ", zero_stage", ", schedule"})
+  for (const char* part :
+       {"tensor_parallel [2, 4, 8]", ", sequence_parallel", ", zero_stage", ", schedule",
+        ", virtual_stages"})  // without a pipeline nothing is interleaved, and nothing cut for it
     EXPECT_TRUE(contains(one.err, part)) << part << one.err;
+  const Finished seven = run({"check", "study.yaml", "--set", "gpus=7"});
+  EXPECT_EQ(seven.code, 0) << seven.err;
+  EXPECT_TRUE(contains(seven.err, ", schedule, virtual_stages\n")) << seven.err;
+  const Finished asked = run({"check", "study.yaml", "--set", "gpus=7", "--set", "space.virtual_stages=3"});
+  EXPECT_EQ(asked.code, 2);
+  EXPECT_TRUE(contains(asked.err, "space.virtual_stages: has no effect without interleaved in schedule"))
+      << asked.err;
   EXPECT_TRUE(contains(run({"check", "study.yaml", "--set", "gpus=[4, 64]"}).out, "  ok "));
   EXPECT_EQ(run({"check", "study.yaml", "--set", "gpus=[4, 64]"}).err, "");
 }
@@ -229,7 +238,8 @@ TEST_F(NewTest, DegreesThatNothingIsLeftOfAreRefused) {
   };
   refused({"gpus=4", "space.tensor_parallel=8"},
           "space.tensor_parallel: must be an integer from 1 to 4, not 8");
-  refused({"gpus=6", "space.tensor_parallel=[4, 8]", "space.data_parallel=1"}, "");
+  refused({"gpus=6", "space.tensor_parallel=[4, 8]", "space.data_parallel=1"},
+          "space.tensor_parallel: must be an integer from 1 to 6, not 8");
   study.replace(study.find("tensor_parallel: ["), std::string("tensor_parallel: [1, ").size(),
                 "tensor_parallel: [8, ");
   study.replace(study.find("2, 4, 8]"), 8, "16]");
@@ -258,6 +268,12 @@ TEST_F(NewTest, ThePoolOfATemplateHasItsDegree) {
   const Finished one = run({"check", "study.yaml", "--set", "gpus=8"});
   EXPECT_EQ(one.code, 0) << one.err;
   EXPECT_TRUE(contains(one.err, "prefill_gpus 8, prefill_tensor_parallel")) << one.err;
+  // A degree needs a pool that is left and that it divides.
+  study.replace(study.find("prefill_gpus: [0, 8]"), 20, "prefill_gpus: [0, 4, 8]");
+  write("study.yaml", study);
+  const Finished smaller = run({"check", "study.yaml", "--set", "gpus=8"});
+  EXPECT_EQ(smaller.code, 0) << smaller.err;
+  EXPECT_TRUE(contains(smaller.err, "prefill_gpus 8, prefill_tensor_parallel 8")) << smaller.err;
 }
 
 TEST_F(NewTest, TakesAPrecisionThatTheDeviceHas) {
@@ -276,6 +292,14 @@ TEST_F(NewTest, TakesAPrecisionThatTheDeviceHas) {
           << name;
       EXPECT_EQ(run({"check", "study.yaml"}).code, 0);
     }
+  // What may stand there instead is something else.
+  ASSERT_EQ(with("dgx-b200", "training", "[bf16,fp8]").code, 0);
+  const std::string several = read_file(work() / "study.yaml");
+  const std::size_t line = several.find("  precision: [bf16, fp8] ");
+  ASSERT_NE(line, std::string::npos) << several;
+  const std::string comment =
+      several.substr(several.find('#', line), several.find('\n', line) - several.find('#', line));
+  EXPECT_EQ(comment, "# or fp16, fp4");
   for (const char* name : {"nvfp4", "fp4", "bf16, fp4"}) {
     const Finished none = with("dgx-h100", "serving", name);
     EXPECT_EQ(none.code, 2);

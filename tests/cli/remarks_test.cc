@@ -154,6 +154,7 @@ TEST_F(RemarksTest, WhatDecidesAFullMemoryIsNamedBesideIt) {
   std::vector<std::string> halved = filled(0.97);
   halved.insert(halved.end(), {"--set", "stack.state.gradient_bytes=2", "--set", "model.layers=38"});
   const json point = simulated(halved);
+  ASSERT_FALSE(point.at("memory_notes").empty());
   for (const json& note : point.at("memory_notes")) {
     EXPECT_TRUE(contains(note, "tight: ") || contains(note, " of the memory in 16 bits")) << note;
   }
@@ -170,6 +171,16 @@ TEST_F(RemarksTest, NothingThatDiffersIsNoLackOfEvidence) {
   const Finished rows =
       run({"top", "out.h5", "-n", "200", "--columns", "evidence,evidence_gap", "--format", "csv"});
   EXPECT_TRUE(contains(rows.out, "measured,none\n")) << rows.out;  // scripts have the names of the column
+  // A condition takes the word that the table shows, and the column's own.
+  const auto with = [&](const std::string& where) {
+    const Finished top = run({"top", "out.h5", "-n", "200", "--where", where, "--format", "csv"});
+    EXPECT_EQ(top.code, 0) << top.err;
+    return top.out;
+  };
+  EXPECT_TRUE(contains(with("evidence_gap == nothing"), "measured,none"));
+  EXPECT_EQ(with("evidence_gap == nothing"), with("evidence_gap == none"));
+  EXPECT_EQ(with("evidence_gap != nothing"), with("evidence_gap != none"));
+  EXPECT_EQ(run({"top", "out.h5", "--where", "evidence == nothing"}).code, 2);
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "sweep/cli/terminal/format.h"
 #include "sweep/runner/sweep_job.h"
 #include "sweep/search/best_first.h"
+#include "sweep/study/evidence_of.h"
 #include "sweep/study/placement_axis.h"
 
 namespace shardscape::cli {
@@ -51,14 +52,17 @@ bool holds_results(const std::filesystem::path& file) {
   return is_results(file) || std::filesystem::is_directory(file);
 }
 
-ComparedPlan of_results(const std::filesystem::path& file, const std::string& point,
-                        const std::string& where) {
+ComparedPlan of_results(const std::filesystem::path& file, const std::string& point, const std::string& where,
+                        const CommonOptions& common) {
   const results::ResultReader reader = open_results(file);
   auto stored = stored_study(reader);
   const std::string name = file.string();
   if (!stored)
     throw BadInput(name +
                    ": another version of the program wrote it, and this one reads its study otherwise");
+  yaml::Diagnostics problems;  // a stored study has no evidence of its own
+  sweep::attach_evidence(make_catalog(common), stored->study, problems);
+  if (!problems.empty()) throw BadInput(problems);
   const std::optional<std::uint64_t> given = point_id_of(point);
   if (!point.empty() && !given) {
     sweep::ChosenPoint chosen = choose_point(stored->study, point);
@@ -135,7 +139,7 @@ int run_compare_plans(const CompareArguments& arguments, const CommonOptions& co
     const std::filesystem::path& file = arguments.files[std::min(i, files - 1)];
     const std::string* const point = points == 0 ? nullptr : &arguments.points[std::min(i, points - 1)];
     if (holds_results(file))
-      return of_results(file, point != nullptr ? *point : std::string(), arguments.where);
+      return of_results(file, point != nullptr ? *point : std::string(), arguments.where, common);
     return of_study(file, arguments, point, clusters == 0 ? nullptr : &arguments.clusters[i], common);
   };
   ComparedPlan a = plan(0), b = plan(1);

@@ -81,7 +81,9 @@ void write_files(const LaunchArguments& arguments, const sweep::Study& study, co
   std::ostringstream script;
   script << "#!/bin/sh\n";
   // Without files beside it the command finds what is where it is started, such as pretrain_gpt.py.
-  if (!files.empty()) script << "# from anywhere: the files are beside this script\n" << launch::kToOwnFolder;
+  if (!files.empty())
+    script << "# from anywhere; a copy of it, such as sbatch runs, from the folder of these files\n"
+           << launch::to_own_folder(files.front().name);
   print_launch(script, made, false);
   files.push_back({"launch.sh", script.str() + made.launch.command});
   // All places are looked at before anything is written.

@@ -279,10 +279,10 @@ class CapacityWriter {
   /// By how much the next smaller number of GPUs misses what is asked for.
   [[nodiscard]] std::string fewer_text(const CapacityAnswer& answer) const {
     const CapacityPoint& at = *answer.fewer;
-    return fmt::format("on {} the nearest plan, {}, misses by {}{}: {}",
+    return fmt::format("on {} the nearest plan, {}, misses by {}{}: {}{}",
                        counted(static_cast<std::uint64_t>(at.gpus), "GPU"), plan_there(at),
                        at.simulated ? "" : "at least ", format_percent(at.worst()),
-                       joined_changes(at, rate(answer)));
+                       at.simulated ? "" : "by its floors ", joined_changes(at, rate(answer)));
   }
   /// A plan that misses something.
   [[nodiscard]] Json missing_json(const CapacityPoint& at, double offered) const {

@@ -15,21 +15,21 @@ namespace shardscape::cli {
 
 namespace {
 
-/// The name under which checkpoints of the study's model are known: as the study names it, or the first of its preset's
-/// names with a slash.
+/// The name of the study's checkpoint: the one that the study means, or the first of its preset's names with a slash.
 std::string checkpoint_of(const sweep::Study& study) {
   for (const sweep::SourceText& source : study.sources) {
     if (!source.name.starts_with("models/")) continue;
     yaml::Diagnostics ignored;
     const auto node = yaml::parse(source.text, source.name, ignored);
     if (!node) continue;
-    if (const yaml::Node* const named = yaml::also_entry(*node, study.model_reference))
+    if (const yaml::Node* const named = yaml::also_entry(*node, study.checkpoint))
       return printable(yaml::also_name(*named));
+    if (!study.checkpoint.empty()) continue;
     const yaml::Node* const names = node->find("also");
     for (const yaml::Node& name : names != nullptr ? names->items : std::vector<yaml::Node>())
       if (name.text.find('/') != std::string::npos) return printable(name.text);
   }
-  return printable(study.model_name);
+  return printable(study.checkpoint.empty() ? study.model_name : study.checkpoint);
 }
 
 /// All axes of a plan, whatever a study has first.

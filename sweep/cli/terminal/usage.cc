@@ -37,14 +37,19 @@ bool is_option(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && word.find_first_not_of("-.0123456789") != std::string::npos;
 }
 
-/// "; sweep and search take it" of the other commands with an option of that name; empty where none has one.
+/// "; sweep and search take it" of the other commands with an option of that name, some of them where they are many;
+/// empty where none has one.
 std::string who_takes(const CLI::App& app, const std::string& option) {
   std::vector<std::string> names;
   for (const CLI::App* command : commands(app))
     if (const auto known = option_names(*command); std::ranges::find(known, option) != known.end())
       names.push_back(command->get_name());
   if (names.empty()) return "";
-  return fmt::format("; {} take{} it", join_names(names), names.size() == 1 ? "s" : "");
+  constexpr std::size_t kNamed = 5;
+  const std::size_t more = names.size() > kNamed ? names.size() - kNamed : 0;
+  names.resize(names.size() - more);
+  const std::string others = more > 0 ? fmt::format(" and {} other{}", more, more == 1 ? "" : "s") : "";
+  return fmt::format("; {}{} take{} it", join_names(names), others, names.size() == 1 ? "s" : "");
 }
 
 /// The words of the command line that the command does not know. Words after an unknown option are taken as its value.
