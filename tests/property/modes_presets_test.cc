@@ -287,8 +287,9 @@ void expect_checked(std::uint64_t first, const Draw& draw_plan, int& executed, i
   }
 }
 
-// Gathers of ZeRO-3 run through the context groups of both replicas, each over two nodes.
-TEST(ModesPresets, StepsWhoseReplicasComeApartAreMarked) {
+// Gathers of ZeRO-3 run through the context groups of both replicas, each over two nodes. No member leaves a gather
+// before its own part is there, so that replicas hold each other back, as they are priced.
+TEST(ModesPresets, AgreeWhereGathersRunThroughReplicas) {
   const yaml::Catalog catalog({test::source_dir()});
   Setting s;
   s.model = yaml::load_model(catalog, "llama2-13b").value();
@@ -309,8 +310,7 @@ TEST(ModesPresets, StepsWhoseReplicasComeApartAreMarked) {
     };
     const Prediction priced = in_mode(ExecutionMode::hierarchical),
                      executed = in_mode(ExecutionMode::flattened);
-    EXPECT_GT(executed.step_time / priced.step_time, 1.05);
-    EXPECT_TRUE(priced.outside_domain()) << priced.contended_share;
+    EXPECT_NEAR(executed.step_time / priced.step_time, 1, 0.02);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "engine/base/check.h"
@@ -162,10 +163,21 @@ const Kind* usual_kind(const std::vector<Kind>& kinds) {
   return usual;
 }
 
-/// No rows where it is not known how many members a line has, or what most lines are.
+/// The least time of a message among the hops of all kinds.
+HopTime fastest_hop(const std::vector<Kind>& kinds, double bytes, double step) {
+  HopTime fastest{std::numeric_limits<double>::infinity(), 0};
+  for (const Kind& kind : kinds)
+    for (const HopTime& hop : kind.ring.hop_times(bytes, step))
+      if (hop.send + hop.arrive < fastest.send + fastest.arrive) fastest = hop;
+  return fastest;
+}
+
+/// No rows where it is not known how many members a line has. Where no kind of rings has equal hops, the other lines
+/// are as its fastest hop, so that a row takes no longer than it is run.
 Runs runs_of(const Stages& stages, double bytes, double step, bool one_way) {
   std::vector<RowStage> healthy;
-  std::vector<const Kind*> usual;  // by stage; null: all lines are alike
+  std::vector<const Kind*> usual;  // by stage; null: all lines are alike, or none has equal hops
+  bool few_are_alike = false;
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const CurveParts::Stage& stage = stages[i];
     const std::size_t mirrored = stages.size() - 1 - i, axis = one_way ? i : std::min(i, mirrored);
@@ -180,7 +192,9 @@ Runs runs_of(const Stages& stages, double bytes, double step, bool one_way) {
       part.hop = {line.seconds_per_byte * stage.share * bytes / stage.steps,
                   line.latency / stage.steps + step};
     } else if (stages.size() > 1) {
-      return {};
+      if (stage.kinds.empty()) return {};
+      part.hop = fastest_hop(stage.kinds, stage.share * bytes, step);
+      few_are_alike = true;
     }
   }
   Runs runs;
@@ -199,7 +213,8 @@ Runs runs_of(const Stages& stages, double bytes, double step, bool one_way) {
       }
     }
   }
-  runs.exact = stages.size() == 1 || slow_lines == 1;
+  if (runs.rows.empty()) runs.rows.push_back(healthy);  // nobody gets ahead
+  runs.exact = stages.size() == 1 || (slow_lines <= 1 && !few_are_alike);
   return runs;
 }
 
