@@ -187,12 +187,13 @@ Runs runs_of(const Stages& stages, double bytes, double step, bool one_way) {
     usual.push_back(usual_kind(stage.kinds));
     if (usual.back() != nullptr) {
       part.hop = usual.back()->ring.hop_times(stage.share * bytes, step).front();
-    } else if (stage.lines.size() == 1 && stage.kinds.empty()) {
+    } else if (stage.lines.size() == 1 && stage.kinds.empty() && stage.rings.empty()) {
       const AffineCost& line = stage.lines.front();
       part.hop = {line.seconds_per_byte * stage.share * bytes / stage.steps,
                   line.latency / stage.steps + step};
+    } else if (stage.kinds.empty()) {
+      return {};
     } else if (stages.size() > 1) {
-      if (stage.kinds.empty()) return {};
       part.hop = fastest_hop(stage.kinds, stage.share * bytes, step);
       few_are_alike = true;
     }
@@ -262,7 +263,7 @@ double saved_beside(const Stages& stages, double bytes, const CostCurve::InRow& 
 std::optional<double> CostCurve::saved_in_row(double bytes, const InRow& row, bool one_way) const {
   std::optional<double> least;
   const double added = std::max(0.0, row.now - row.healthy);
-  const auto add = [&](const Stages& stages) {
+  const auto add = [&](const Stages& stages, bool contended) {
     const bool rings = std::ranges::any_of(
         stages, [](const Stage& stage) { return !stage.rings.empty() || stage.kinds.size() > 1; });
     if (stages.empty() || (!rings && !one_way)) return;
@@ -276,9 +277,10 @@ std::optional<double> CostCurve::saved_in_row(double bytes, const InRow& row, bo
     const double kept = std::max(0.0, all - call);
     const double by_stages = saved_by_stages(stages, bytes, row, all, one_way) - kept;
     double limited = std::clamp(by_stages, 0.0, one_way ? added / 2 : added);
-    // A ring of equal gaps is told by its cycles. Several slow lines cost no less than each of them alone.
-    const bool told = stages.size() == 1 &&
-                      std::ranges::adjacent_find(row.gaps, std::ranges::not_equal_to()) == row.gaps.end();
+    // A ring of equal gaps is told by its cycles, and rings that share links change their pace. Several slow lines cost no less than each of them alone.
+    const bool told =
+        contended || (stages.size() == 1 &&
+                      std::ranges::adjacent_find(row.gaps, std::ranges::not_equal_to()) == row.gaps.end());
     const Runs runs = told ? Runs() : runs_of(stages, bytes, row.step, one_way);
     if (const auto longest = longest_of(runs, row.gaps)) {
       const double saved = std::min(saved_beside(stages, bytes, row, all), all - *longest) - kept;
@@ -286,8 +288,8 @@ std::optional<double> CostCurve::saved_in_row(double bytes, const InRow& row, bo
     }
     least = std::min(least.value_or(limited), limited);
   };
-  add(parts_->stages);
-  for (const CurveParts::Contended& part : parts_->contended) add(part.upper);
+  add(parts_->stages, false);
+  for (const CurveParts::Contended& part : parts_->contended) add(part.upper, true);
   return least;
 }
 

@@ -199,14 +199,13 @@ void CurveMaker::drifting_rings(const Rings& rings, int steps, double share, Rin
       label_[link] = label_[link] == -1 || label_[link] == hop ? hop : -2;
     }
   }
-  std::map<Signature, std::vector<std::size_t>> seen;  // the kinds of a component's rings
+  std::map<Signature, std::size_t> seen;  // the kind of the rings of a component that keeps step
   for (const std::vector<std::size_t>& component : joined.sets()) {
     const bool exact = keeps_step(component, n);
-    const auto [known, fresh] = seen.try_emplace(signature_of(rings, component, exact));
-    for (const std::size_t ring : fresh ? component : std::vector<std::size_t>())
-      known->second.push_back(
-          kind_of(hops(exact ? component.front() : ring, n, &RoutedFlow::shared), steps, parts));
-    for (const std::size_t kind : known->second) ++parts.exact.kinds[kind].number;
+    const auto [known, fresh] = seen.try_emplace(signature_of(rings, component, exact), 0);
+    if (fresh && exact)
+      known->second = kind_of(hops(component.front(), n, &RoutedFlow::shared), steps, parts);
+    if (exact) parts.exact.kinds[known->second].number += component.size();
     if (!fresh) continue;
     if (!exact) {
       parts.contended.push_back(bounded(rings, component, steps, share));
@@ -214,7 +213,7 @@ void CurveMaker::drifting_rings(const Rings& rings, int steps, double share, Rin
       parts.upper.rings.insert(parts.upper.rings.end(), upper.rings.begin(), upper.rings.end());
       continue;
     }
-    const RingTime& time = parts.exact.kinds[known->second.front()].ring;
+    const RingTime& time = parts.exact.kinds[known->second].ring;
     if (time.is_affine()) {
       const double rate = flows_.flow(component.front() * n).shared;
       parts.exact.lines.push_back({time.at(0), steps * rate});
@@ -224,7 +223,6 @@ void CurveMaker::drifting_rings(const Rings& rings, int steps, double share, Rin
       parts.upper.rings.push_back(time);
     }
   }
-  parts.upper.kinds = parts.exact.kinds;
   for (std::size_t f = 0; f < flows_.size(); ++f) {
     for (const std::int32_t id : flows_.path(f))
       user_[static_cast<std::size_t>(id)] = label_[static_cast<std::size_t>(id)] = -1;
