@@ -84,8 +84,8 @@ std::optional<Found> brute_force(const std::vector<std::int64_t>& counts, double
   return std::nullopt;
 }
 
-/// One step fewer GPUs is the same number with floors and without. What is said to be missed there is more than nothing;
-/// with floors it is no more than without, and of the same plan where that was simulated.
+/// One step fewer GPUs is the same number with floors and without. What is said to be missed there is more than
+/// nothing; with floors it is no more than without, and of the same plan where that was simulated.
 void expect_fewer(const Study& study, const CapacityAnswer& floors, const CapacityAnswer& all) {
   ASSERT_EQ(floors.fewer.has_value(), all.fewer.has_value());
   EXPECT_LE(all.fewer.has_value(), all.best->gpus > study.gpu_counts.front());
