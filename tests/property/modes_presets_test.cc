@@ -212,6 +212,35 @@ TEST(ModesPresets, AgreeWhereGroupsOfAStageComeApart) {
 // What the host does before a pass hides no traffic, in stages of several chunks either.
 TEST(ModesPresets, AgreeWhereChunksHaveALead) { expect_close(draw, {7102423, 7104478}, 0.01); }
 
+template <class Draw>
+void expect_close_if_sick(const Draw& draw_plan, const std::vector<std::uint64_t>& seeds, double band) {
+  const yaml::Catalog catalog({test::source_dir()});
+  for (const std::uint64_t seed : seeds) {
+    const Drawn drawn = draw_plan(seed, catalog);
+    const FaultSet sick = sick_link(seed, drawn.setting.system.fabric);
+    const auto seconds = [&](ExecutionMode mode, const FaultSet& faults) {
+      return Simulator(drawn.setting, {.reference = false, .time_infeasible = true, .mode = mode})
+          .run(drawn.plan, faults)
+          .step_time;
+    };
+    const Seconds priced = seconds(ExecutionMode::hierarchical, sick);
+    EXPECT_NEAR(priced / seconds(ExecutionMode::flattened, sick), 1, band) << drawn.text;
+    EXPECT_GT(priced / seconds(ExecutionMode::hierarchical, {}), 1.02) << drawn.text;
+  }
+}
+
+// Sharded activations are gathered right before a product, and again right behind a scatter, so that calls of a row on
+// a sick link follow each other after unequal times.
+TEST(ModesPresets, AgreeWhereCallsOnASickLinkFollowUnevenly) {
+  expect_close_if_sick(draw, {4231, 4712, 2870, 2323}, 0.02);
+}
+
+// Buckets of gradients go along the rings of a node and from there between nodes, where one link is sick: a late rank
+// catches up on the latency of its messages.
+TEST(ModesPresets, AgreeWhereBucketsCrossASickLinkBetweenNodes) {
+  expect_close_if_sick(draw, {4561, 4509, 4110, 3854, 2401}, 0.012);
+}
+
 // Plans that a sick link slows by much are marked (kSickOpen).
 TEST(ModesPresets, AgreeOrSaySoWithASickLink) {
   const Compared compared = compare(200, 2000, draw, sick_link);
@@ -258,8 +287,9 @@ void expect_checked(std::uint64_t first, const Draw& draw_plan, int& executed, i
   }
 }
 
-// Gathers of ZeRO-3 run through the context groups of both replicas, each over two nodes.
-TEST(ModesPresets, StepsWhoseReplicasComeApartAreMarked) {
+// Gathers of ZeRO-3 run through the context groups of both replicas, each over two nodes. No member leaves a gather
+// before its own part is there, so that replicas hold each other back, as they are priced.
+TEST(ModesPresets, AgreeWhereGathersRunThroughReplicas) {
   const yaml::Catalog catalog({test::source_dir()});
   Setting s;
   s.model = yaml::load_model(catalog, "llama2-13b").value();
@@ -280,8 +310,7 @@ TEST(ModesPresets, StepsWhoseReplicasComeApartAreMarked) {
     };
     const Prediction priced = in_mode(ExecutionMode::hierarchical),
                      executed = in_mode(ExecutionMode::flattened);
-    EXPECT_GT(executed.step_time / priced.step_time, 1.05);
-    EXPECT_TRUE(priced.outside_domain()) << priced.contended_share;
+    EXPECT_NEAR(executed.step_time / priced.step_time, 1, 0.02);
   }
 }
 

@@ -72,8 +72,9 @@ Row draw_nodes(test::ScenarioGenerator& random) {
   return row;
 }
 
-/// Seconds of so many calls, each behind `work`, executed message by message.
-double executed(const Row& row, const StackProfile::Communication& stack, int calls, double work) {
+/// Seconds of so many calls, each behind the work of its turn, executed message by message.
+double executed(const Row& row, const StackProfile::Communication& stack, int calls,
+                const network::Gaps& works) {
   const network::Fabric fabric(row.fabric);
   network::PricedNetwork network(fabric, stack);
   network.set_faults(row.faults);
@@ -82,6 +83,7 @@ double executed(const Row& row, const StackProfile::Communication& stack, int ca
   const std::int32_t lane = builder.add_lane(row.group, "group"),
                      call = builder.call(lane, row.op, row.bytes);
   for (int i = 0; i < calls; ++i) {
+    const double work = works[static_cast<std::size_t>(i) % works.size()];
     if (work > 0)
       builder.add({Instruction::Kind::compute, TimeClass::compute, 0, builder.name("work"), 1, work});
     const auto on_lane = static_cast<std::uint16_t>(lane);
@@ -97,10 +99,12 @@ double executed(const Row& row, const StackProfile::Communication& stack, int ca
 }
 
 /// Compares random rows with their execution: what a call adds to a row is the difference of a long and a short one;
-/// both are whole periods of two and three calls. What is compared is the part of what the fault adds to a single call.
-/// Returns the number of rows and the mean of what they are off by.
+/// both are whole periods of two, three, four and eight calls. `uneven`: with different work before each of three.
+/// What is compared is the part of what the fault adds to a single call. Returns the number of rows and the mean of
+/// what they are off by.
 template <class Draw>
-std::pair<int, double> compare(std::uint64_t seeds, const Draw& draw_row, double at_most) {
+std::pair<int, double> compare(std::uint64_t seeds, const Draw& draw_row, double at_most,
+                               bool uneven = false) {
   int rows = 0;
   double sum = 0;
   for (std::uint64_t seed = 0; seed < test::seeds(seeds); ++seed) {
@@ -117,8 +121,9 @@ std::pair<int, double> compare(std::uint64_t seeds, const Draw& draw_row, double
     const Seconds healthy = prices.time_without_faults(key);
     if (added < 0.1 * healthy) continue;
     const double work = random.pick({0.0, 0.3, 1.0, 5.0}) * healthy.value();
-    const double follows = (executed(row, stack, 24, work) - executed(row, stack, 12, work)) / 12;
-    const double priced = (first - prices.saved_in_row(key, Seconds(work))).value() + work;
+    const network::Gaps gaps = uneven ? network::Gaps{2 * work, 0.5 * work, 0.0} : network::Gaps{work};
+    const double follows = (executed(row, stack, 48, gaps) - executed(row, stack, 24, gaps)) / 24;
+    const double priced = (first - prices.saved_in_row(key, gaps)).value() + network::mean_of(gaps);
     const double off = (priced - follows) / added.value();
     SCOPED_TRACE("seed " + std::to_string(seed) + " ranks " + std::to_string(row.group.size()) + " op " +
                  std::to_string(static_cast<int>(row.op)) + " sick " +
@@ -137,6 +142,35 @@ TEST(SickRows, CallsFollowEachOtherAsTheyAreExecuted) {
   EXPECT_GE(rows, test::at_least(60));
   if (!test::all_seeds()) return;
   EXPECT_LT(mean, 0.03);
+}
+
+TEST(SickRows, CallsFollowEachOtherAfterUnequalWork) {
+  const auto [rows, mean] = compare(150, draw, 0.2, true);
+  EXPECT_GE(rows, test::at_least(60));
+  if (!test::all_seeds()) return;
+  EXPECT_LT(mean, 0.03);
+}
+
+/// Of nodes of switches with a switch for each rail the link of a rank to its rail is sick, or the one from there, or
+/// both.
+Row draw_rails(test::ScenarioGenerator& random) {
+  Row row = draw_nodes(random);
+  const network::Fabric fabric(row.fabric);
+  std::int32_t link = 0;
+  do {
+    link = static_cast<std::int32_t>(random.below(fabric.links().size()));
+  } while (fabric.links()[static_cast<std::size_t>(link)].dimension != 1);
+  row.faults.links = {{link, random.pick({0.1, 0.25, 0.5}), Seconds(0), false}};
+  if (random.coin())
+    row.faults.links.push_back({fabric.reverse_of(link), row.faults.links.front().derate, Seconds(0), false});
+  return row;
+}
+
+TEST(SickRows, CallsOverASickRailFollowEachOtherAsTheyAreExecuted) {
+  const auto [rows, mean] = compare(150, draw_rails, 0.02);
+  EXPECT_GE(rows, test::at_least(40));
+  if (!test::all_seeds()) return;
+  EXPECT_LT(mean, 0.001);
 }
 
 TEST(SickRows, CallsOverNodesAndRailsFollowEachOtherAsTheyAreExecuted) {
@@ -163,7 +197,7 @@ TEST(SickRows, NoCallFollowsSoonerOverAFurtherSickLink) {
     Seconds before;
     for (int more = 0; more < 4; ++more) {
       prices.set_faults(row.faults);
-      const Seconds follows = prices.time(key) - prices.saved_in_row(key, work);
+      const Seconds follows = prices.time(key) - prices.saved_in_row(key, {work.value()});
       EXPECT_GE(follows.value(), (1 - kBand) * before.value())
           << "seed " << seed << " sick " << row.faults.links.size();
       before = follows;

@@ -211,7 +211,10 @@ void add_direct(GroupTraffic& group, const Pattern& pattern) {
   for (std::size_t i = 0; i < n; ++i) gates[i] = members.add(i);
   for (int pass = 0; pass < passes; ++pass) {
     const bool last = pass + 1 == passes;
-    for (std::size_t i = 0; i < n; ++i) next[i] = last ? group.exit[i] : members.add(i);
+    for (std::size_t i = 0; i < n; ++i) {
+      next[i] = last ? group.exit[i] : members.add(i);
+      if (last && pass > 0) builder.opens(gates[i], group.exit[i]);  // its own part of the sum is there, too
+    }
     for (std::size_t offset = 1; offset < n; ++offset) {
       for (std::size_t i = 0; i < n; ++i) {
         const std::size_t j = (i + offset) % n;
@@ -264,10 +267,11 @@ void add_dimension_wise(GroupTraffic& group, const Pattern& pattern) {
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const bool last = s + 1 == stages.size();
     std::vector<std::int32_t> exit = group.exit;
-    // A member begins the next stage only after it has been let in.
-    for (std::size_t i = 0; !last && i < group.size(); ++i) {
-      exit[i] = group.builder.add_gate();
-      group.builder.opens(entry[i], exit[i]);
+    // A member begins the next stage only after it has been let in, and is done only when its own part of the stages
+    // before is, too.
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      if (!last) exit[i] = group.builder.add_gate();
+      if (!last || s > 0) group.builder.opens(entry[i], exit[i]);
     }
     for (const std::vector<std::size_t>& line : lines_of(group, box, stages[s].level)) {
       GroupTraffic part{group.builder, {}, {}, {}, group.start};

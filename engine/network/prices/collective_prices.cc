@@ -52,26 +52,28 @@ CollectivePrices::Priced CollectivePrices::priced(const CollectiveKey& key) cons
   if (!has_faults() || !std::isfinite(links.now)) return {key.calls * first, {}};
   const double added = std::max(0.0, links.now - links.healthy);
   if (key.calls <= 1) return {key.calls * first, Seconds(added)};
-  return {key.calls * first - (key.calls - 1) * Seconds(saved_in_row(costs, links, sent, 0)), Seconds(added)};
+  return {key.calls * first - (key.calls - 1) * Seconds(saved_in_row(costs, links, sent, {0.0})),
+          Seconds(added)};
 }
 
 double CollectivePrices::saved_in_row(const OperationCosts& costs, const OnLinks& links, double bytes,
-                                      double between) const {
+                                      Gaps gaps) const {
   const double steps = healthy_->in_steps(links.way),
                at_ranks = healthy_->at_ranks(links.way, bytes, memory_share_),
                more = healthy_->beyond_links(costs, links.way, bytes, links.healthy, memory_share_);
-  return sick_->saved_in_row(costs, links.way, bytes,
-                             {links.way.steps > 0 ? steps / links.way.steps : 0,
-                              at_ranks - steps + more + between, links.healthy, links.now});
+  for (double& gap : gaps) gap += at_ranks - steps + more;
+  return sick_->saved_in_row(
+      costs, links.way, bytes,
+      {links.way.steps > 0 ? steps / links.way.steps : 0, gaps, links.healthy, links.now});
 }
 
-Seconds CollectivePrices::saved_in_row(const CollectiveKey& key, Seconds between) const {
+Seconds CollectivePrices::saved_in_row(const CollectiveKey& key, const Gaps& between) const {
   if (key.nothing() || !has_faults()) return Seconds(0);
   OperationCosts& costs = healthy_->operation(key.op, key.group);
   const double sent = costs.sent_by(key);
   const OnLinks links = on_links(costs, sent, key.slice);
   if (!std::isfinite(links.now) || links.now <= links.healthy) return Seconds(0);
-  return Seconds(saved_in_row(costs, links, sent, between.value()));
+  return Seconds(saved_in_row(costs, links, sent, between));
 }
 
 Seconds CollectivePrices::late_combine(Bytes bytes, const RankGroup& group, Seconds work,

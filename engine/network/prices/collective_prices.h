@@ -74,8 +74,8 @@ class CollectivePrices {
   /// The sick links that are left.
   [[nodiscard]] const std::vector<SickLinks::SlowLink>& slow_links() const { return sick_->slow_links(); }
   /// Seconds by which a call that sick links slow delays its ranks less than it takes by itself, in a row of equal ones
-  /// between which each rank works for `between` seconds.
-  [[nodiscard]] Seconds saved_in_row(const CollectiveKey& key, Seconds between) const;
+  /// between which each rank works for so many seconds.
+  [[nodiscard]] Seconds saved_in_row(const CollectiveKey& key, const Gaps& between) const;
 
   /// Whether sick links put members of an exchange ahead of others; not where all of them slow the same one both ways.
   /// Beyond a domain the links of a rank carry what others send through it, too.
@@ -128,7 +128,7 @@ class CollectivePrices {
     double now = 0, healthy = 0;  ///< seconds; `now` is infinite where dead links cut the operation
   };
   [[nodiscard]] double saved_in_row(const OperationCosts& costs, const OnLinks& links, double bytes,
-                                    double between) const;
+                                    Gaps gaps) const;
   [[nodiscard]] OnLinks on_links(OperationCosts& costs, double bytes, const Slice& slice) const;
   [[nodiscard]] double priced_on(OperationCosts& boundary, Bytes bytes) const;  ///< seconds
   [[nodiscard]] Seconds price(const OperationCosts& costs, const OnLinks& links, double bytes,

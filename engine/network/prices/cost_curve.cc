@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "engine/base/check.h"
@@ -135,32 +136,160 @@ double CurveParts::Stage::period(double bytes, double step, double gap, int pass
   return longest;
 }
 
-std::optional<double> CostCurve::saved_in_row(double bytes, double now, double step, double gap,
-                                              bool one_way) const {
+namespace {
+
+using Stages = std::vector<CurveParts::Stage>;
+
+/// Calls with the slow hops of one kind of ring each, on one line, as row_of_calls.h runs them.
+struct Runs {
+  std::vector<std::vector<RowStage>> rows;
+  bool exact = false;  ///< they are all that there is: no two lines of a box are slow
+};
+
+/// The most kinds of slow rings that are run.
+constexpr std::size_t kMostRows = 8;
+
+using Kind = CurveParts::Stage::Kind;
+
+/// The most frequent kind of rings whose hops are alike, of several the fastest.
+const Kind* usual_kind(const std::vector<Kind>& kinds) {
+  const Kind* usual = nullptr;
+  for (const Kind& kind : kinds) {
+    if (!kind.ring.is_affine()) continue;
+    const bool more = usual == nullptr || kind.number > usual->number ||
+                      (kind.number == usual->number && kind.ring.at(1) < usual->ring.at(1));
+    if (more) usual = &kind;
+  }
+  return usual;
+}
+
+/// The least time of a message among the hops of all kinds.
+HopTime fastest_hop(const std::vector<Kind>& kinds, double bytes, double step) {
+  HopTime fastest{std::numeric_limits<double>::infinity(), 0};
+  for (const Kind& kind : kinds)
+    for (const HopTime& hop : kind.ring.hop_times(bytes, step))
+      if (hop.send + hop.arrive < fastest.send + fastest.arrive) fastest = hop;
+  return fastest;
+}
+
+/// No rows where it is not known how many members a line has. Where no kind of rings has equal hops, the other lines
+/// are as its fastest hop, so that a row takes no longer than it is run.
+Runs runs_of(const Stages& stages, double bytes, double step, bool one_way) {
+  std::vector<RowStage> healthy;
+  std::vector<const Kind*> usual;  // by stage; null: all lines are alike, or none has equal hops
+  bool few_are_alike = false;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const CurveParts::Stage& stage = stages[i];
+    const std::size_t mirrored = stages.size() - 1 - i, axis = one_way ? i : std::min(i, mirrored);
+    const auto steps = static_cast<std::size_t>(stage.steps);
+    const bool turns = !one_way && i == mirrored;
+    RowStage& part = healthy.emplace_back(RowStage{axis, (turns ? steps / 2 : steps) + 1, steps, {}, {}});
+    usual.push_back(usual_kind(stage.kinds));
+    if (usual.back() != nullptr) {
+      part.hop = usual.back()->ring.hop_times(stage.share * bytes, step).front();
+    } else if (stage.lines.size() == 1 && stage.kinds.empty() && stage.rings.empty()) {
+      const AffineCost& line = stage.lines.front();
+      part.hop = {line.seconds_per_byte * stage.share * bytes / stage.steps,
+                  line.latency / stage.steps + step};
+    } else if (stage.kinds.empty()) {
+      return {};
+    } else if (stages.size() > 1) {
+      part.hop = fastest_hop(stage.kinds, stage.share * bytes, step);
+      few_are_alike = true;
+    }
+  }
+  Runs runs;
+  std::size_t slow_lines = 0;
+  for (std::size_t i = 0; i < stages.size() && healthy[i].axis == i; ++i) {
+    for (const Kind& kind : stages[i].kinds) {
+      if (&kind == usual[i]) continue;
+      if (runs.rows.size() == kMostRows) return {};
+      slow_lines += kind.number;
+      std::vector<RowStage>& row = runs.rows.emplace_back(healthy);
+      for (std::size_t k = i; k < row.size(); ++k) {
+        if (row[k].axis != i) continue;
+        row[k].slow = kind.ring.hop_times(stages[k].share * bytes, step);
+        if (stages.size() == 1) row[k].members = row[k].slow.size();
+        if (row[k].members != row[k].slow.size()) return {};
+      }
+    }
+  }
+  if (runs.rows.empty()) runs.rows.push_back(healthy);  // nobody gets ahead
+  runs.exact = stages.size() == 1 || (slow_lines <= 1 && !few_are_alike);
+  return runs;
+}
+
+/// The longest mean of the rows; empty where there are none, or where running them is not worth it.
+std::optional<double> longest_of(const Runs& runs, const Gaps& gaps) {
+  std::optional<double> longest;
+  for (const std::vector<RowStage>& row : runs.rows) {
+    if (messages_in_cycle(row, gaps) > kMostInCycle) return std::nullopt;
+    longest = std::max(longest.value_or(0), mean_in_row(row, gaps));
+  }
+  return longest;
+}
+
+/// How much sooner a call follows another than in `all` seconds, told by the cycles of each stage alone.
+double saved_by_stages(const Stages& stages, double bytes, const CostCurve::InRow& row, double all,
+                       bool one_way) {
+  double longest = 0, spared = 0;
+  const double gap = mean_of(row.gaps);
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const std::size_t mirrored = stages.size() - 1 - i;
+    if (!one_way && mirrored < i) break;
+    const int passes = !one_way && mirrored > i ? 2 : 1;
+    const double others = all - passes * stages[i].at(bytes, row.step);
+    longest = std::max(longest, stages[i].period(bytes, row.step, gap, passes));
+    spared += std::max(0.0, all - stages[i].period(bytes, row.step, others, passes));
+  }
+  return one_way ? all - longest : std::min(all - longest, spared);
+}
+
+/// The most that rings save beside other groups of one stage, none of whose members gets ahead.
+double saved_beside(const Stages& stages, double bytes, const CostCurve::InRow& row, double all) {
+  if (stages.size() > 1) return all;
+  double others = mean_of(row.gaps);
+  for (const CurveParts::Stage& stage : stages) {
+    double longest = 0;
+    for (const AffineCost& line : stage.lines)
+      longest = std::max(longest, line.at(stage.share * bytes) + stage.steps * row.step);
+    others += longest;
+  }
+  return all - others;
+}
+
+}  // namespace
+
+std::optional<double> CostCurve::saved_in_row(double bytes, const InRow& row, bool one_way) const {
   std::optional<double> least;
-  const auto add = [&](const std::vector<Stage>& stages) {
-    const bool rings = std::ranges::any_of(stages, [](const Stage& stage) { return !stage.rings.empty(); });
+  const double added = std::max(0.0, row.now - row.healthy);
+  const auto add = [&](const Stages& stages, bool contended) {
+    const bool rings = std::ranges::any_of(
+        stages, [](const Stage& stage) { return !stage.rings.empty() || stage.kinds.size() > 1; });
     if (stages.empty() || (!rings && !one_way)) return;
-    double all = gap, longest = 0, spared = 0, call = gap + now;
+    double all = mean_of(row.gaps), call = all + row.now;
     for (const Stage& stage : stages) {
-      const double time = stage.at(bytes, step);
+      const double time = stage.at(bytes, row.step);
       all += time;
       call += time - stage.at(bytes);
     }
-    for (std::size_t i = 0; i < stages.size(); ++i) {
-      const std::size_t mirrored = stages.size() - 1 - i;
-      if (!one_way && mirrored < i) break;
-      const int passes = !one_way && mirrored > i ? 2 : 1;
-      const double others = all - passes * stages[i].at(bytes, step);
-      longest = std::max(longest, stages[i].period(bytes, step, gap, passes));
-      spared += std::max(0.0, all - stages[i].period(bytes, step, others, passes));
-    }
     // Stages that share links when members are late may take longer than each by itself; that is not saved.
-    const double saved = std::min(call, all) - (one_way ? longest : std::max(longest, all - spared));
-    least = std::min(least.value_or(saved), saved);
+    const double kept = std::max(0.0, all - call);
+    const double by_stages = saved_by_stages(stages, bytes, row, all, one_way) - kept;
+    double limited = std::clamp(by_stages, 0.0, one_way ? added / 2 : added);
+    // A ring of equal gaps is told by its cycles, and rings that share links change their pace. Several slow lines cost no less than each of them alone.
+    const bool told =
+        contended || (stages.size() == 1 &&
+                      std::ranges::adjacent_find(row.gaps, std::ranges::not_equal_to()) == row.gaps.end());
+    const Runs runs = told ? Runs() : runs_of(stages, bytes, row.step, one_way);
+    if (const auto longest = longest_of(runs, row.gaps)) {
+      const double saved = std::min(saved_beside(stages, bytes, row, all), all - *longest) - kept;
+      limited = std::clamp(runs.exact ? saved : std::min(saved, limited), 0.0, added);
+    }
+    least = std::min(least.value_or(limited), limited);
   };
-  add(parts_->stages);
-  for (const CurveParts::Contended& part : parts_->contended) add(part.upper);
+  add(parts_->stages, false);
+  for (const CurveParts::Contended& part : parts_->contended) add(part.upper, true);
   return least;
 }
 

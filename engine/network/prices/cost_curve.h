@@ -82,6 +82,13 @@ struct CurveParts {
     std::vector<AffineCost> lines;
     std::vector<RingTime> rings;
     double steps = 0;  ///< messages that a member of a ring sends one after the other; 0 where it is none
+    /// Of stages whose rings are not all alike: each kind of those that keep step, also of those of which `lines` tell,
+    /// and their number.
+    struct Kind {
+      RingTime ring;
+      std::size_t number = 0;
+    };
+    std::vector<Kind> kinds = {};
     /// The time of the stage in seconds; 0 where there are no lines and no rings.
     [[nodiscard]] double at(double bytes) const;
     /// at(), where each message of a ring takes `step` seconds beside the latency of its links.
@@ -127,15 +134,21 @@ class CostCurve {
   /// The time in seconds. `network`: the one that the curve was made for, or one like it, in the same state.
   /// `tolerance`: relative, for bounds that may stand for a simulation.
   [[nodiscard]] double at(double bytes, PricedNetwork& network, double tolerance);
-  /// Seconds by which a call of `now` seconds (at()) follows an equal one sooner, as its rings tell: each message
-  /// takes `step` seconds beside the latency of its links, and a member is busy for `gap` seconds between two
-  /// calls. Empty where the curve has no rings, unless `one_way`. Of contended rings that of their upper bound.
-  /// Where each dimension is gone through once (`one_way`), members that a slow ring makes late find the messages
-  /// of the other stages waiting, and only they are late. Else the stages on the way back are those on the way
-  /// there, the last one the first: both are one ring that is gone through twice, and it follows when the others
-  /// are over, but no sooner than without them.
-  [[nodiscard]] std::optional<double> saved_in_row(double bytes, double now, double step, double gap,
-                                                   bool one_way) const;
+  /// A call of a row of equal ones.
+  struct InRow {
+    double step = 0;              ///< seconds that each message takes beside the latency of its links
+    Gaps gaps;                    ///< seconds for which members are busy between two calls
+    double healthy = 0, now = 0;  ///< seconds of a call on healthy links, and on these: at()
+    friend bool operator==(const InRow&, const InRow&) = default;
+  };
+  /// Seconds by which such a call follows an equal one sooner than it ends, as its rings tell. Empty where the curve
+  /// has no rings, unless `one_way`: each dimension is gone through once. Calls are run (row_of_calls.h) where one line
+  /// of the members has slow hops and they are few. Elsewhere, `one_way`, members that a slow ring makes late find the
+  /// messages of the other stages waiting, and only they are late: half of what is added is saved at most. Else the
+  /// stages on the way back are those on the way there, the last one the first: both are one ring that is gone through
+  /// twice, and it follows when the others are over, but no sooner than without them. Of contended rings that of their
+  /// upper bound.
+  [[nodiscard]] std::optional<double> saved_in_row(double bytes, const InRow& row, bool one_way) const;
   /// A lower bound of at(), found without a simulation.
   [[nodiscard]] double at_least(double bytes) const;
 

@@ -115,6 +115,7 @@ class CurveMaker {
   RingParts rings(const Rings& rings, int steps, double share);
   RingParts analyse(const Rings& rings, int steps, double share);
   RingParts links_of(const Rings& rings);
+  [[nodiscard]] static std::size_t kind_of(const std::vector<Hop>& hops, int steps, RingParts& parts);
   void drifting_rings(const Rings& rings, int steps, double share, RingParts& parts);
   [[nodiscard]] bool keeps_step(std::span<const std::size_t> component, std::size_t size) const;
   [[nodiscard]] std::vector<Hop> hops(std::size_t ring, std::size_t size, double RoutedFlow::*rate) const;

@@ -3,7 +3,7 @@
 // and then it has bounds; of components with equal signatures one is analysed.
 #include <algorithm>
 #include <bit>
-#include <set>
+#include <map>
 
 #include "engine/base/hash.h"
 #include "engine/network/groups/components.h"
@@ -176,6 +176,16 @@ Signature CurveMaker::signature_of(const Rings& rings, std::span<const std::size
   return signature;
 }
 
+/// The kind of a ring with these hops.
+std::size_t CurveMaker::kind_of(const std::vector<Hop>& hops, int steps, RingParts& parts) {
+  std::vector<CurveParts::Stage::Kind>& kinds = parts.exact.kinds;
+  const auto like = [&](const CurveParts::Stage::Kind& kind) { return kind.ring.is_of(hops); };
+  const auto known = std::ranges::find_if(kinds, like);
+  if (known != kinds.end()) return static_cast<std::size_t>(known - kinds.begin());
+  kinds.push_back({RingTime(hops, steps), 0});
+  return kinds.size() - 1;
+}
+
 void CurveMaker::drifting_rings(const Rings& rings, int steps, double share, RingParts& parts) {
   const std::size_t n = rings.size;
   UnionFind joined(rings.count());
@@ -189,21 +199,24 @@ void CurveMaker::drifting_rings(const Rings& rings, int steps, double share, Rin
       label_[link] = label_[link] == -1 || label_[link] == hop ? hop : -2;
     }
   }
-  std::set<Signature> seen;
+  std::map<Signature, std::size_t> seen;  // the kind of the rings of a component that keeps step
   for (const std::vector<std::size_t>& component : joined.sets()) {
     const bool exact = keeps_step(component, n);
-    const Signature signature = signature_of(rings, component, exact);
-    if (!seen.insert(signature).second) continue;
+    const auto [known, fresh] = seen.try_emplace(signature_of(rings, component, exact), 0);
+    if (fresh && exact)
+      known->second = kind_of(hops(component.front(), n, &RoutedFlow::shared), steps, parts);
+    if (exact) parts.exact.kinds[known->second].number += component.size();
+    if (!fresh) continue;
     if (!exact) {
       parts.contended.push_back(bounded(rings, component, steps, share));
       const CurveParts::Stage& upper = parts.contended.back().upper.front();
       parts.upper.rings.insert(parts.upper.rings.end(), upper.rings.begin(), upper.rings.end());
       continue;
     }
-    const std::vector<Hop> shared = hops(component.front(), n, &RoutedFlow::shared);
-    const RingTime time(shared, steps);
+    const RingTime& time = parts.exact.kinds[known->second].ring;
     if (time.is_affine()) {
-      parts.exact.lines.push_back({time.at(0), steps * shared.front().seconds_per_byte});
+      const double rate = flows_.flow(component.front() * n).shared;
+      parts.exact.lines.push_back({time.at(0), steps * rate});
       parts.upper.lines.push_back(parts.exact.lines.back());
     } else {
       parts.exact.rings.push_back(time);

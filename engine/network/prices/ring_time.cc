@@ -60,6 +60,15 @@ double RingTime::period(double message_bytes, double step, double gap, int passe
   return std::max({longest, gap + in_two_calls / 2, gap + in_three / 3});
 }
 
+std::vector<HopTime> RingTime::hop_times(double message_bytes, double step) const {
+  std::vector<HopTime> times;
+  for (const std::uint32_t kind : hops_->kind) {
+    const Hop& hop = hops_->kinds[kind];
+    times.push_back({message_bytes * hop.seconds_per_byte, hop.latency + step});
+  }
+  return times;
+}
+
 /// The largest sum over a window of hops that contains a hop no faster than the rate. Uses prefix sums, and a queue of
 /// places at which the window may begin, the one with the least prefix sum first.
 double RingTime::best_window(double message_bytes, double seconds_per_byte) const {

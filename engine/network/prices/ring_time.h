@@ -30,12 +30,17 @@
 //                                                and before the other in the second
 //     g + (R + (S - 1) p + (S - n + 2) f) / 3    once round in three calls, waiting before two neighbouring hops of p
 //                                                together in the first two; f is the w of the fastest hop
+//
+// Where members are busy for different times between calls, as in a layer, a cycle may wait at a hop in calls that
+// follow soon and go on to the next member in others, so that the mean of g does not tell: see row_of_calls.h.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
+
+#include "engine/network/prices/row_of_calls.h"
 
 namespace shardscape::network {
 
@@ -58,6 +63,8 @@ class RingTime {
   /// its hop, a call takes its steps so many times, and each member is busy for `gap` seconds in between. For rings of
   /// n - 1 steps or more. O(1).
   [[nodiscard]] double period(double message_bytes, double step, double gap, int passes = 1) const;
+  /// The hops, with so many seconds beside the latency of each.
+  [[nodiscard]] std::vector<HopTime> hop_times(double message_bytes, double step) const;
 
   [[nodiscard]] bool is_affine() const { return rates_.size() == 1; }
   /// Whether the ring consists of these hops, in this order.

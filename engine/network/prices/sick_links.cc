@@ -181,11 +181,11 @@ double SickLinks::share_of_added(const LinkSet& links) const {
 /// neither rings nor direct save nothing that is known.
 double SickLinks::saved_on(const CostCurve& curve, const OperationCosts& costs, const KnownWay& way,
                            double bytes, const InRow& row) const {
-  const double added = std::max(0.0, row.now - row.healthy), others = row.gap + way.steps * row.step;
+  const double added = std::max(0.0, row.now - row.healthy),
+               others = mean_of(row.gaps) + way.steps * row.step;
   const bool several = way.choice.algorithm == Algorithm::dimension_wise,
              one_way = several && passes_of(operation_of(costs.op)) == 1;
-  if (const auto saved = curve.saved_in_row(bytes, row.now, row.step, row.gap, one_way))
-    return std::clamp(*saved, 0.0, one_way ? added / 2 : added);
+  if (const auto saved = curve.saved_in_row(bytes, row, one_way)) return *saved;
   const bool pairs =
       way.choice.algorithm == Algorithm::direct || operation_of(costs.op) == Operation::point_to_point;
   return pairs ? std::min((1 - share_of_added(curve.links())) * added, others) : 0;
@@ -210,7 +210,7 @@ double SickLinks::find_saved(const OperationCosts& costs, KnownWay& way, double 
 
 double SickLinks::saved_in_row(const OperationCosts& costs, KnownWay& way, double bytes, const InRow& row) {
   if (row.now <= row.healthy) return 0;
-  const auto [saved, fresh] = saved_.at({epoch(), way.number, bytes, row.step, row.gap});
+  const auto [saved, fresh] = saved_.at({epoch(), way.number, bytes, row.step, row.gaps});
   if (fresh) saved = find_saved(costs, way, bytes, row);
   return saved;
 }

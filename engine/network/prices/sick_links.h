@@ -80,13 +80,7 @@ class SickLinks {
   /// The loads of an operation on sick links alone, where it takes so many seconds on its links `now` and `healthy`
   /// without the faults.
   [[nodiscard]] LinkLoads loads(const LinkLoads& healthy_loads, double healthy, double now);
-  /// A call in a row of equal ones.
-  struct InRow {
-    double step = 0;              ///< seconds that each message takes beside the latency of its links
-    double gap = 0;               ///< seconds for which members are busy between two calls
-    double healthy = 0, now = 0;  ///< seconds of a call on healthy links, and on these
-    friend bool operator==(const InRow&, const InRow&) = default;
-  };
+  using InRow = CostCurve::InRow;
   /// Seconds by which such a call follows an equal one sooner than seconds() says, as members behind sick links are
   /// late and the others ahead of them. seconds() must have been asked before.
   [[nodiscard]] double saved_in_row(const OperationCosts& costs, KnownWay& way, double bytes,
@@ -121,7 +115,8 @@ class SickLinks {
   struct SickRowKey {
     std::uint64_t faults = 0;  ///< epoch()
     std::uint32_t way = 0;
-    double bytes = 0, step = 0, gap = 0;
+    double bytes = 0, step = 0;
+    Gaps gaps;
     friend bool operator==(const SickRowKey&, const SickRowKey&) = default;
   };
   /// All that has been computed under one set of faults.

@@ -2,6 +2,9 @@
 #include "engine/step/layers/layer_timer.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "engine/spec/parallel_groups.h"
 #include "engine/step/layers/context_drift.h"
@@ -11,14 +14,14 @@
 
 namespace shardscape::step {
 
-Seconds LayerTimer::work_of_each(const PartCost& part) const {
+network::Gaps LayerTimer::work_between(const PartCost& part) const {
   const StackProfile::Communication& stack = in_.setting.system.stack.communication;
   double calls = 0;
   Seconds context;
   boost::container::small_vector<Seconds, 8> beside(part.works.size());
   for (const PartCost::Call& call : part.calls) {
     if (is_of_experts(call.group) || prices_->groups[call.group].alone()) continue;
-    calls += call.repeats;
+    calls += std::ceil(call.repeats);
     const Seconds all = call.repeats * priced(call).time;
     if (call.group == ParallelGroup::context) context += all;
     if (call.hider >= 0) beside[static_cast<std::size_t>(call.hider)] += all;
@@ -29,20 +32,34 @@ Seconds LayerTimer::work_of_each(const PartCost& part) const {
     Seconds room = part.works[i];
     work -= hide(beside[i], stack.tensor_overlap, room);
   }
-  return (1 / std::max(1.0, calls)) * std::max(Seconds(0), work);
+  const double left = std::max(0.0, work.value());
+  network::Gaps gaps;
+  if (left <= 0 || calls < 1 || calls > static_cast<double>(gaps.capacity()))
+    return {left / std::max(1.0, calls)};
+  Seconds before;
+  for (const PartCost::Turn& turn : part.turns) {
+    const PartCost::Call& call = part.calls[turn.call];
+    before += turn.before;
+    if (is_of_experts(call.group) || prices_->groups[call.group].alone()) continue;
+    for (double repeat = 0; repeat < call.repeats; ++repeat)
+      gaps.push_back(left * (std::exchange(before, Seconds(0)) / part.device));
+  }
+  // What is done behind the last call is done before the first one of the next layer.
+  gaps.front() += std::max(0.0, left - std::accumulate(gaps.begin(), gaps.end(), 0.0));
+  return gaps;
 }
 
 /// Where a link is sick, only the ranks beyond it are late: the others have done the next work and entered the next
 /// call while the late ones are still at theirs (CollectivePrices::saved_in_row()), as far as there is work that hides
-/// nothing else, which all calls of a part share equally. For exchanges of experts see expert_leads.h.
+/// nothing else. For exchanges of experts see expert_leads.h.
 EnumArray<ParallelGroup, Seconds> LayerTimer::price_calls(const PartCost& part) const {
   const CallPrices& prices = *prices_;
-  std::optional<Seconds> work;
+  network::Gaps work;
   const auto time_of = [&](const model::CollectiveCall& call) {
     const auto [time, added] = priced(call);
     if (added <= Seconds(0) || is_of_experts(call.group)) return time;
-    if (!work) work = work_of_each(part);
-    return time - saved_in_row(call, *work);
+    if (work.empty()) work = work_between(part);
+    return time - saved_in_row(call, work);
   };
   EnumArray<ParallelGroup, Seconds> times = call_times(
       part, prices.setting.system.stack.communication, time_of,
@@ -64,7 +81,7 @@ network::CollectivePrices::Priced LayerTimer::priced(const model::CollectiveCall
   return known_.get({call.op, call.group, call.bytes}, ask).priced;
 }
 
-Seconds LayerTimer::saved_in_row(const model::CollectiveCall& call, Seconds work) const {
+Seconds LayerTimer::saved_in_row(const model::CollectiveCall& call, const network::Gaps& work) const {
   const auto ask = [&] { return prices_->collectives.saved_in_row(prices_->on_stage(call), work); };
   if (prices_->collectives.healthy().plain()) return ask();
   KnownCall& known = known_.at({call.op, call.group, call.bytes}).value;

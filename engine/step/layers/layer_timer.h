@@ -46,12 +46,13 @@ class LayerTimer {
 
   /// Times the calls of a part, which may overlap with work of the part under faults.
   [[nodiscard]] EnumArray<ParallelGroup, Seconds> price_calls(const PartCost& part) const;
-  /// Seconds of a part's work that hide no call yet, per call.
-  [[nodiscard]] Seconds work_of_each(const PartCost& part) const;
+  /// Seconds of a part's work that hide no call yet, before each call in turn; their mean where there are more calls
+  /// than a row tells apart.
+  [[nodiscard]] network::Gaps work_between(const PartCost& part) const;
   /// CallPrices::priced(); asks once for each of the few different calls that the passes of a stage make.
   [[nodiscard]] network::CollectivePrices::Priced priced(const model::CollectiveCall& call) const;
   /// CollectivePrices::saved_in_row() of a call that was priced; asks once for equal calls of a part.
-  [[nodiscard]] Seconds saved_in_row(const model::CollectiveCall& call, Seconds work) const;
+  [[nodiscard]] Seconds saved_in_row(const model::CollectiveCall& call, const network::Gaps& work) const;
 
   const TrainingStep& in_;
   const LayerCosts& costs_;
@@ -66,8 +67,8 @@ class LayerTimer {
   };
   struct KnownCall {
     network::CollectivePrices::Priced priced;
-    std::optional<Seconds> work = {};  ///< between calls of the row that was asked for last
-    Seconds saved = {};                ///< by one of them
+    network::Gaps work = {};  ///< between calls of the row that was asked for last; empty: none was
+    Seconds saved = {};       ///< by one of them
   };
   /// Not used on the plain path, which asks for each call.
   mutable ShortMemo<CallKey, KnownCall, 8> known_;

@@ -119,12 +119,14 @@ void add_nodes(const std::vector<Operator>& operators, LayerPart part, const Tim
   sum.between.assign(1, Seconds(0));
   std::vector<std::int32_t> work_of(in_order.size(), -1);  // index: node; value: index in sum.works
   const model::CollectiveCall* exchange = nullptr;         // the node before, if it is a call
+  Seconds before;                                          // compute since the last call
   for (const TimedNode& node : in_order) {
     if (node.op->attention_core && !node.call) sum.piece_of_core = sum.between.size() - 1;
     if (node.call) {
       exchange = &node.comm();
       PartCost::Call& call = sum.calls[call_of[node.index]];
       call.piece = sum.between.size() - 1;
+      sum.turns.push_back({call_of[node.index], std::exchange(before, Seconds(0))});
       if (exchange->group == ParallelGroup::expert) sum.between.emplace_back(0);
       if (node.hider < 0) continue;
       const auto hider = static_cast<std::size_t>(node.hider);
@@ -136,6 +138,7 @@ void add_nodes(const std::vector<Operator>& operators, LayerPart part, const Tim
       continue;
     }
     sum.between.back() += node.time;
+    before += node.time;
     if (!node.beside_exchange) {
       exchange = nullptr;
       continue;

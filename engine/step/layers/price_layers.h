@@ -56,6 +56,12 @@ struct PartCost {
     std::size_t piece = 0;    ///< index in `between` of the piece that it stands in
   };
   std::vector<Call> calls;  ///< in the order of their operators
+  /// A call as it runs: its index in `calls`, and the compute since the one before it or since the part began.
+  struct Turn {
+    std::size_t call = 0;
+    Seconds before;
+  };
+  std::vector<Turn> turns;  ///< in the order of execution
   std::vector<Seconds> works;
   std::optional<std::size_t> piece_of_core;  ///< Call::piece of the attention core
   double call_count = 0;
