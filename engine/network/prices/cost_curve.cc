@@ -277,14 +277,16 @@ std::optional<double> CostCurve::saved_in_row(double bytes, const InRow& row, bo
     const double kept = std::max(0.0, all - call);
     const double by_stages = saved_by_stages(stages, bytes, row, all, one_way) - kept;
     double limited = std::clamp(by_stages, 0.0, one_way ? added / 2 : added);
-    // A ring of equal gaps is told by its cycles, and rings that share links change their pace. Several slow lines cost no less than each of them alone.
+    // A ring of equal gaps is told by its cycles, and rings that share links change their pace.
     const bool told =
-        contended || (stages.size() == 1 &&
-                      std::ranges::adjacent_find(row.gaps, std::ranges::not_equal_to()) == row.gaps.end());
+        stages.size() == 1 && (contended || std::ranges::adjacent_find(row.gaps, std::ranges::not_equal_to()) ==
+                                                row.gaps.end());
     const Runs runs = told ? Runs() : runs_of(stages, bytes, row.step, one_way);
     if (const auto longest = longest_of(runs, row.gaps)) {
       const double saved = std::min(saved_beside(stages, bytes, row, all), all - *longest) - kept;
-      limited = std::clamp(runs.exact ? saved : std::min(saved, limited), 0.0, added);
+      // Several slow lines cost no less than each of them alone.
+      const bool exact = runs.exact && !contended;
+      limited = std::clamp(exact ? saved : std::min(saved, limited), 0.0, added);
     }
     least = std::min(least.value_or(limited), limited);
   };

@@ -39,12 +39,6 @@ constexpr double kContextOpen = 0.09, kCallsOpen = 0.4, kApartOpen = 0.1;
 constexpr double kPairsApartSpared = 0.1, kApartSpared = 0.4;
 double apart_spared(double members) { return members > 2 ? kApartSpared : kPairsApartSpared; }
 
-/// What is open, as a share of all that contention adds, where replicas come apart whose exchanges of context groups
-/// hold up the same gathers. Chosen on 2,100 random plans so that three of this kind are marked, which are off by 4.8,
-/// 5.7 and 13.3 % of the step (0.4, 0.7 and 1.7 times what contention adds to them). Of 2,100 fresh ones 54 are of the
-/// kind: 11 are marked, all five among them that are off by more than 5 %.
-constexpr double kReplicasOpen = 0.4;
-
 /// The least shares of a step: of messages beside traffic for these to be looked at, and of what exchanges of context
 /// groups show for groups of the same stage to come apart.
 constexpr double kWorthMeeting = 1e-3, kWorthDrift = 0.01;
@@ -177,18 +171,6 @@ class ContentionSum {
       if (meet) return share;
     }
     return 0;
-  }
-
-  /// The share of the step that may be wrong where gathers beside every pass run through the context groups of one
-  /// replica after another: in a pipeline replicas come apart, and the exchanges of each hold the gathers up at another
-  /// time.
-  [[nodiscard]] double replicas_apart(const TimedStage& step) const {
-    const ParallelPlan& plan = in_.plan;
-    const network::PlanLayout layout(plan);
-    const bool gathers = plan.data > 1 && zero_shards(plan, ZeroState::weights);
-    if (plan.pipeline == 1 || plan.context == 1 || !gathers) return 0;
-    if (layout.stride(PlanAxis::context) > layout.stride(PlanAxis::data)) return 0;
-    return kReplicasOpen * kMet * std::max(0.0, added_.total() / step.step);
   }
 
   /// The sum as a result.
@@ -485,7 +467,7 @@ Contention contention_of(const StepMachine& machine, const TimedStage& step) {
   return with_stage(machine, step.stage, [&](ContentionSum& sum, ContendedData& traffic) -> Contention {
     sum.add_data(traffic, step);
     if (machine.collectives.has_faults()) return sum.of(step, 0);
-    Contention contention = sum.of(step, sum.messages_beside(traffic, step) + sum.replicas_apart(step));
+    Contention contention = sum.of(step, sum.messages_beside(traffic, step));
     sum.bound_by_links(traffic, step, contention.added);
     return contention;
   });

@@ -25,10 +25,9 @@
 // grows by; less a share of what groups of the same stage along the context axis cost each other's calls of tensor
 // groups, where ranks drift so that they come apart (apart_spared()). The mark is what of that may be wrong, as a share
 // of the step: of what exchanges of context groups and other calls take longer (kContextOpen, kCallsOpen), of what
-// groups cost each other that come apart (kApartOpen), of all where replicas come apart (kReplicasOpen), of turns
-// and of messages between stages that meet each other (price_training.cc), and the time for which such messages are
-// under way beside traffic of every microbatch that crosses their links: what they cost is not priced. Left out: calls
-// of the embedding and the head.
+// groups cost each other that come apart (kApartOpen), of turns and of messages between stages that meet each other
+// (price_training.cc), and the time for which such messages are under way beside traffic of every microbatch that
+// crosses their links: what they cost is not priced. Left out: calls of the embedding and the head.
 //
 // Several kinds of traffic beside a pass share it evenly, and so do the chunks of a stage traffic of every microbatch.
 //

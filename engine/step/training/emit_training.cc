@@ -135,10 +135,13 @@ class TrainingEmitter {
     return steps;
   }
 
-  /// From here on, calls are expected to take what they take on the devices of this stage.
-  void set_slice(std::int32_t stage) {
-    layer_emitter_.set_slice(slice_of(static_cast<std::size_t>(stage), in_, builder_.collectives()));
+  /// The ranks whose links the calls of a stage cross.
+  [[nodiscard]] network::Slice slice(std::int32_t stage) const {
+    return slice_of(static_cast<std::size_t>(stage), in_, builder_.collectives());
   }
+
+  /// From here on, calls are expected to take what they take on the devices of this stage.
+  void set_slice(std::int32_t stage) { layer_emitter_.set_slice(slice(stage)); }
 
   // ---- one pass ----
 
@@ -312,15 +315,21 @@ class TrainingEmitter {
     now_.hidden = hidden_gather(stack_.communication, gather, Seconds(forward), in_.pipeline);
   }
 
+  /// What traffic of the stage takes by itself; under dualpipe, where a stage and its mirror make these calls together,
+  /// what it takes on the slower of their links.
   [[nodiscard]] Seconds expected(const DataTraffic::Part& part) const {
-    return builder_.estimate(lanes_[part.group], part.op, part.bytes, part.calls);
+    const auto on = [&](std::int32_t stage) {
+      return builder_.estimate(lanes_[part.group], part.op, part.bytes, part.calls, slice(stage));
+    };
+    const Seconds own = on(now_.stage);
+    return in_.pipeline.both_ways() ? std::max(own, on(in_.plan.pipeline - 1 - now_.stage)) : own;
   }
 
   /// What calls beside a pass are expected to take among groups of other stages that take turns.
   [[nodiscard]] Seconds in_turn(const DataTraffic::Part& part, double calls, Bytes bytes) const {
     const network::RankGroups groups = PlanLayout(in_.plan).groups();
     const CallPrices prices{in_.setting, in_.plan, in_.turns, groups, builder_.collectives()};
-    return prices.time(part.group, {part.op, bytes, groups[part.group], calls});
+    return prices.time(part.group, {part.op, bytes, groups[part.group], calls, slice(now_.stage)});
   }
 
   Instruction start(const DataTraffic::Part& part, double calls, Bytes bytes) {
