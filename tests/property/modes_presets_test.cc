@@ -212,8 +212,10 @@ TEST(ModesPresets, AgreeWhereGroupsOfAStageComeApart) {
 // What the host does before a pass hides no traffic, in stages of several chunks either.
 TEST(ModesPresets, AgreeWhereChunksHaveALead) { expect_close(draw, {7102423, 7104478}, 0.01); }
 
+/// `slower`: what the sick link adds to the step at least.
 template <class Draw>
-void expect_close_if_sick(const Draw& draw_plan, const std::vector<std::uint64_t>& seeds, double band) {
+void expect_close_if_sick(const Draw& draw_plan, const std::vector<std::uint64_t>& seeds, double band,
+                          double slower = 0.02) {
   const yaml::Catalog catalog({test::source_dir()});
   for (const std::uint64_t seed : seeds) {
     const Drawn drawn = draw_plan(seed, catalog);
@@ -225,8 +227,13 @@ void expect_close_if_sick(const Draw& draw_plan, const std::vector<std::uint64_t
     };
     const Seconds priced = seconds(ExecutionMode::hierarchical, sick);
     EXPECT_NEAR(priced / seconds(ExecutionMode::flattened, sick), 1, band) << drawn.text;
-    EXPECT_GT(priced / seconds(ExecutionMode::hierarchical, {}), 1.02) << drawn.text;
+    EXPECT_GT(priced / seconds(ExecutionMode::hierarchical, {}), 1 + slower) << drawn.text;
   }
+}
+
+// Gathers of ZeRO-3 cross a sick link in one stage: compute of the others loses no more to theirs than before.
+TEST(ModesPresets, AgreeWhereOneStageLosesComputeToASickLink) {
+  expect_close_if_sick(draw, {3447, 3504, 4944, 2764, 2288}, 0.005, 0.002);
 }
 
 // Sharded activations are gathered right before a product, and again right behind a scatter, so that calls of a row on

@@ -9,6 +9,7 @@
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "engine/base/enum_array.h"
 #include "engine/spec/parallel_groups.h"
@@ -40,6 +41,18 @@ struct RankGroup {
     std::int32_t product = mirror.extent == 1 ? 1 : 2;
     for (std::int32_t i = 0; i < depth; ++i) product *= levels[static_cast<std::size_t>(i)].extent;
     return product;
+  }
+  /// Whether a member of this group shares it with all members of its other group, as far as single levels tell.
+  [[nodiscard]] bool holds(const RankGroup& other) const {
+    const auto in = [](const Level& inner, const Level& outer) {
+      return inner.stride % outer.stride == 0 &&
+             (inner.extent - 1) * inner.stride <= (outer.extent - 1) * outer.stride;
+    };
+    const auto mine = std::span(levels).first(static_cast<std::size_t>(depth)),
+               theirs = std::span(other.levels).first(static_cast<std::size_t>(other.depth));
+    return other.mirror.extent == 1 && std::ranges::all_of(theirs, [&](const Level& inner) {
+             return std::ranges::any_of(mine, [&](const Level& outer) { return in(inner, outer); });
+           });
   }
   /// Adds a level outside of the others; merges it with the last level if it continues that one.
   void push(std::int32_t extent, std::int32_t stride) {

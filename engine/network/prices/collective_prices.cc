@@ -61,7 +61,7 @@ double CollectivePrices::saved_in_row(const OperationCosts& costs, const OnLinks
   const double steps = healthy_->in_steps(links.way),
                at_ranks = healthy_->at_ranks(links.way, bytes, memory_share_),
                more = healthy_->beyond_links(costs, links.way, bytes, links.healthy, memory_share_);
-  for (double& gap : gaps) gap += at_ranks - steps + more;
+  for (Gap& gap : gaps) gap.seconds += at_ranks - steps + more;
   return sick_->saved_in_row(
       costs, links.way, bytes,
       {links.way.steps > 0 ? steps / links.way.steps : 0, gaps, links.healthy, links.now});

@@ -76,6 +76,10 @@ class CollectivePrices {
   /// Seconds by which a call that sick links slow delays its ranks less than it takes by itself, in a row of equal ones
   /// between which each rank works for so many seconds.
   [[nodiscard]] Seconds saved_in_row(const CollectiveKey& key, const Gaps& between) const;
+  /// As time(), of an operation that comes again and again, so that its first call follows another one, too.
+  [[nodiscard]] Seconds time_in_row(const CollectiveKey& key) const {
+    return time(key) - saved_in_row(key, {0.0});
+  }
 
   /// Whether sick links put members of an exchange ahead of others; not where all of them slow the same one both ways.
   /// Beyond a domain the links of a rank carry what others send through it, too.

@@ -276,11 +276,10 @@ std::optional<double> CostCurve::saved_in_row(double bytes, const InRow& row, bo
     // Stages that share links when members are late may take longer than each by itself; that is not saved.
     const double kept = std::max(0.0, all - call);
     const double by_stages = saved_by_stages(stages, bytes, row, all, one_way) - kept;
-    double limited = std::clamp(by_stages, 0.0, one_way ? added / 2 : added);
+    double limited = share_apart(row.gaps) * std::clamp(by_stages, 0.0, one_way ? added / 2 : added);
     // A ring of equal gaps is told by its cycles, and rings that share links change their pace.
-    const bool told =
-        stages.size() == 1 && (contended || std::ranges::adjacent_find(row.gaps, std::ranges::not_equal_to()) ==
-                                                row.gaps.end());
+    const bool equal = std::ranges::adjacent_find(row.gaps, std::ranges::not_equal_to()) == row.gaps.end(),
+               told = stages.size() == 1 && (contended || equal);
     const Runs runs = told ? Runs() : runs_of(stages, bytes, row.step, one_way);
     if (const auto longest = longest_of(runs, row.gaps)) {
       const double saved = std::min(saved_beside(stages, bytes, row, all), all - *longest) - kept;

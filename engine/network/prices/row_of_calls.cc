@@ -57,8 +57,10 @@ class Row {
   }
 
  private:
-  void call(double gap, bool reversed) {
-    for (std::size_t i = 0; i < members_; ++i) state_[i] += gap;
+  void call(const Gap& gap, bool reversed) {
+    const std::span<double> free = std::span(state_).first(members_);
+    if (gap.together) std::ranges::fill(free, std::ranges::max(free));
+    for (double& time : free) time += gap.seconds;
     for (std::size_t k = 0; k < stages_.size(); ++k) {
       const std::size_t s = reversed ? stages_.size() - 1 - k : k;
       const std::size_t stride = strides_[s], block = stride * stages_[s].members;
@@ -97,7 +99,14 @@ class Row {
 }  // namespace
 
 double mean_of(const Gaps& gaps) {
-  return std::accumulate(gaps.begin(), gaps.end(), 0.0) / static_cast<double>(gaps.size());
+  double sum = 0;
+  for (const Gap& gap : gaps) sum += gap.seconds;
+  return sum / static_cast<double>(gaps.size());
+}
+
+double share_apart(const Gaps& gaps) {
+  return static_cast<double>(std::ranges::count(gaps, false, &Gap::together)) /
+         static_cast<double>(gaps.size());
 }
 
 double messages_in_cycle(std::span<const RowStage> stages, const Gaps& gaps) {

@@ -18,10 +18,19 @@
 
 namespace shardscape::network {
 
-/// Seconds for which a member is busy before each of the calls of a cycle, which comes again and again.
-using Gaps = boost::container::static_vector<double, 8>;
-/// Their mean, in seconds; of one at least.
+/// What lies before a call.
+struct Gap {
+  double seconds = 0;     ///< for which each member is busy
+  bool together = false;  ///< all members begin that at one time, since they have waited for each other
+  constexpr Gap(double busy = 0, bool waited = false) : seconds(busy), together(waited) {}
+  friend bool operator==(const Gap&, const Gap&) = default;
+};
+/// The gaps before the calls of a cycle, which comes again and again.
+using Gaps = boost::container::static_vector<Gap, 8>;
+/// The mean of their seconds; of one gap at least.
 double mean_of(const Gaps& gaps);
+/// The share of them that members do not begin together.
+double share_apart(const Gaps& gaps);
 
 /// Seconds of a message on its hop, and from there to its receipt.
 struct HopTime {

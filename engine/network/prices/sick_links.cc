@@ -188,7 +188,7 @@ double SickLinks::saved_on(const CostCurve& curve, const OperationCosts& costs, 
   if (const auto saved = curve.saved_in_row(bytes, row, one_way)) return *saved;
   const bool pairs =
       way.choice.algorithm == Algorithm::direct || operation_of(costs.op) == Operation::point_to_point;
-  return pairs ? std::min((1 - share_of_added(curve.links())) * added, others) : 0;
+  return pairs ? share_apart(row.gaps) * std::min((1 - share_of_added(curve.links())) * added, others) : 0;
 }
 
 double SickLinks::find_saved(const OperationCosts& costs, KnownWay& way, double bytes, const InRow& row) {

@@ -39,6 +39,10 @@ struct CallPrices {
   [[nodiscard]] Seconds time(ParallelGroup kind, const network::CollectiveKey& asked) const {
     return collectives.time(asked) - spared_in_turn(kind, asked);
   }
+  /// The same beside every pass, where those of the pass before have just ended.
+  [[nodiscard]] Seconds time_in_row(ParallelGroup kind, const network::CollectiveKey& asked) const {
+    return collectives.time_in_row(asked) - spared_in_turn(kind, asked);
+  }
   /// What groups of other stages cost an operation on a healthy machine if all of them send at once.
   [[nodiscard]] Seconds cost_of_siblings(const network::CollectiveKey& asked) const {
     if (plan.pipeline == 1) return Seconds(0);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "engine/spec/parallel_groups.h"
@@ -14,7 +13,7 @@
 
 namespace shardscape::step {
 
-network::Gaps LayerTimer::work_between(const PartCost& part) const {
+network::Gaps LayerTimer::work_between(const PartCost& part, ParallelGroup group) const {
   const StackProfile::Communication& stack = in_.setting.system.stack.communication;
   double calls = 0;
   Seconds context;
@@ -34,18 +33,23 @@ network::Gaps LayerTimer::work_between(const PartCost& part) const {
   }
   const double left = std::max(0.0, work.value());
   network::Gaps gaps;
-  if (left <= 0 || calls < 1 || calls > static_cast<double>(gaps.capacity()))
+  const bool joins = prices_->groups[ParallelGroup::expert].holds(prices_->groups[group]);
+  if ((left <= 0 && !joins) || calls < 1 || calls > static_cast<double>(gaps.capacity()))
     return {left / std::max(1.0, calls)};
+  const double of_device = part.device > Seconds(0) ? left / part.device.value() : 0;
   Seconds before;
+  bool waited = false;
   for (const PartCost::Turn& turn : part.turns) {
     const PartCost::Call& call = part.calls[turn.call];
     before += turn.before;
+    waited = waited || (joins && call.group == ParallelGroup::expert);
     if (is_of_experts(call.group) || prices_->groups[call.group].alone()) continue;
     for (double repeat = 0; repeat < call.repeats; ++repeat)
-      gaps.push_back(left * (std::exchange(before, Seconds(0)) / part.device));
+      gaps.emplace_back(of_device * std::exchange(before, Seconds(0)).value(), std::exchange(waited, false));
   }
   // What is done behind the last call is done before the first one of the next layer.
-  gaps.front() += std::max(0.0, left - std::accumulate(gaps.begin(), gaps.end(), 0.0));
+  const double done = network::mean_of(gaps) * static_cast<double>(gaps.size());
+  gaps.front() = {gaps.front().seconds + std::max(0.0, left - done), gaps.front().together || waited};
   return gaps;
 }
 
@@ -54,12 +58,13 @@ network::Gaps LayerTimer::work_between(const PartCost& part) const {
 /// nothing else. For exchanges of experts see expert_leads.h.
 EnumArray<ParallelGroup, Seconds> LayerTimer::price_calls(const PartCost& part) const {
   const CallPrices& prices = *prices_;
-  network::Gaps work;
+  EnumArray<ParallelGroup, network::Gaps> work;
   const auto time_of = [&](const model::CollectiveCall& call) {
     const auto [time, added] = priced(call);
     if (added <= Seconds(0) || is_of_experts(call.group)) return time;
-    if (work.empty()) work = work_between(part);
-    return time - saved_in_row(call, work);
+    network::Gaps& gaps = work[call.group];
+    if (gaps.empty()) gaps = work_between(part, call.group);
+    return time - saved_in_row(call, gaps);
   };
   EnumArray<ParallelGroup, Seconds> times = call_times(
       part, prices.setting.system.stack.communication, time_of,

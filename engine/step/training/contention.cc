@@ -229,7 +229,8 @@ class ContentionSum {
   void add_part(const DataTraffic::Part& part, ContendedData::Traffic& traffic) {
     const network::CollectiveKey asked = part.key(groups_);
     if (asked.nothing()) return;
-    const Seconds time = collectives_.time(part.key(groups_, prices_.slice)),
+    const network::CollectiveKey own = part.key(groups_, prices_.slice);
+    const Seconds time = part.once ? collectives_.time(own) : collectives_.time_in_row(own),
                   others = prices_.cost_of_siblings(asked);
     if (others > Seconds(0)) {
       const Seconds on_links = collectives_.healthy().time_on_links(asked);

@@ -329,7 +329,7 @@ class TrainingEmitter {
   [[nodiscard]] Seconds in_turn(const DataTraffic::Part& part, double calls, Bytes bytes) const {
     const network::RankGroups groups = PlanLayout(in_.plan).groups();
     const CallPrices prices{in_.setting, in_.plan, in_.turns, groups, builder_.collectives()};
-    return prices.time(part.group, {part.op, bytes, groups[part.group], calls, slice(now_.stage)});
+    return prices.time_in_row(part.group, {part.op, bytes, groups[part.group], calls, slice(now_.stage)});
   }
 
   Instruction start(const DataTraffic::Part& part, double calls, Bytes bytes) {

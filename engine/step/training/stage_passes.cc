@@ -446,7 +446,7 @@ BesideCosts beside_costs(const StepMachine& machine, std::size_t s) {
   for (const DataTraffic::Part& part : data_traffic(in, static_cast<std::int32_t>(s)).parts) {
     if (part.once) continue;
     BesideCost& of_pass = costs[static_cast<std::size_t>(part.pass)];
-    of_pass.time += prices.time(part.group, part.key(machine.groups, prices.slice));
+    of_pass.time += prices.time_in_row(part.group, part.key(machine.groups, prices.slice));
     of_pass.calls += part.calls;
   }
   return costs;

@@ -53,6 +53,25 @@ TEST(RingPeriod, UnequalGapsWaitMoreThanTheirMeanSays) {
   EXPECT_NEAR(mean_in_row(stage_of(one, 1, 0, 3), {100e-6, 100e-6}), one.period(1, 0, 100e-6), 1e-15);
 }
 
+// Members that have waited for each other before a call take as long as a call by itself takes.
+TEST(RingPeriod, MembersThatBeginTogetherSaveNothing) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    test::ScenarioGenerator random(seed);
+    std::vector<Hop> hops(random.pick({2, 3, 4, 8}), {random.between(0, 2e-6), 1e-10});
+    hops[random.below(hops.size())].seconds_per_byte = 1e-9;
+    const int steps = static_cast<int>(hops.size()) - 1;
+    const RingTime ring(hops, steps);
+    const double bytes = random.between(1e4, 1e7), gap = ring.at(bytes) * random.between(0, 2),
+                 alone = ring.at(bytes);
+    const std::vector<RowStage> stage = stage_of(ring, bytes, 0, steps);
+    EXPECT_NEAR(mean_in_row(stage, {{gap, true}}), gap + alone, 1e-9 * (gap + alone)) << seed;
+    // If only the first of two begins so, it takes no longer than if both do, and no less than if none does.
+    const double first = mean_in_row(stage, {{gap, true}, {gap, false}});
+    EXPECT_LE(first, (gap + alone) * (1 + 1e-9)) << seed;
+    EXPECT_GE(first, mean_in_row(stage, {gap}) * (1 - 1e-9)) << seed;
+  }
+}
+
 // Reduce-scatter over two nodes of eight, one receiver of 16 with a rail at a quarter of the rate: 4.3 us a message and
 // 11 us to its receipt in a node, 39 and 13 between them, 15 us between calls; 174.1 us healthy. In one call the late
 // member's node waits for it, in the next the other node does. A late member sends its messages one after the other at
