@@ -233,7 +233,7 @@ void expect_close_if_sick(const Draw& draw_plan, const std::vector<std::uint64_t
 
 // Gathers of ZeRO-3 cross a sick link in one stage: compute of the others loses no more to theirs than before.
 TEST(ModesPresets, AgreeWhereOneStageLosesComputeToASickLink) {
-  expect_close_if_sick(draw, {3447, 3504, 4944, 2764, 2288}, 0.005, 0.002);
+  expect_close_if_sick(draw, {3447, 3504, 4944, 2764, 2288}, 0.005, 0.001);
 }
 
 // Sharded activations are gathered right before a product, and again right behind a scatter, so that calls of a row on

@@ -72,6 +72,9 @@ Row draw_nodes(test::ScenarioGenerator& random) {
   return row;
 }
 
+/// Bytes of an exchange among all members that does nothing but let them wait for each other.
+constexpr Bytes kToken(8);
+
 /// Seconds of so many calls, each behind the work of its turn, executed message by message.
 double executed(const Row& row, const StackProfile::Communication& stack, int calls,
                 const network::Gaps& works) {
@@ -81,14 +84,19 @@ double executed(const Row& row, const StackProfile::Communication& stack, int ca
   const network::CollectivePrices prices({fabric, stack, BytesPerSecond(2e12)});
   execution::ProgramBuilder builder(network, stack, prices, {});
   const std::int32_t lane = builder.add_lane(row.group, "group"),
-                     call = builder.call(lane, row.op, row.bytes);
-  for (int i = 0; i < calls; ++i) {
-    const double work = works[static_cast<std::size_t>(i) % works.size()];
-    if (work > 0)
-      builder.add({Instruction::Kind::compute, TimeClass::compute, 0, builder.name("work"), 1, work});
-    const auto on_lane = static_cast<std::uint16_t>(lane);
-    builder.add({Instruction::Kind::start, TimeClass::compute, on_lane, call, 1, 0});
+                     call = builder.call(lane, row.op, row.bytes),
+                     token = builder.call(lane, CollectiveOp::all_to_all, kToken);
+  const auto on_lane = static_cast<std::uint16_t>(lane);
+  const auto wait_for = [&](std::int32_t number) {
+    builder.add({Instruction::Kind::start, TimeClass::compute, on_lane, number, 1, 0});
     builder.add({Instruction::Kind::join, TimeClass::data_comm, on_lane, 0, 1, 0});
+  };
+  for (int i = 0; i < calls; ++i) {
+    const network::Gap& work = works[static_cast<std::size_t>(i) % works.size()];
+    if (work.together) wait_for(token);
+    if (work.seconds > 0)
+      builder.add({Instruction::Kind::compute, TimeClass::compute, 0, builder.name("work"), 1, work.seconds});
+    wait_for(call);
   }
   const std::int32_t sequence = builder.add_sequence({builder.end_block()});
   for (std::int32_t rank = 0; rank < fabric.ranks(); ++rank) builder.set_sequence(rank, sequence);
@@ -99,12 +107,12 @@ double executed(const Row& row, const StackProfile::Communication& stack, int ca
 }
 
 /// Compares random rows with their execution: what a call adds to a row is the difference of a long and a short one;
-/// both are whole periods of two, three, four and eight calls. `uneven`: with different work before each of three.
+/// both are whole periods of two, three, four and eight calls. `gaps_of(work)`: what lies before each call, in seconds.
 /// What is compared is the part of what the fault adds to a single call. Returns the number of rows and the mean of
 /// what they are off by.
-template <class Draw>
+template <class Draw, class MakeGaps>
 std::pair<int, double> compare(std::uint64_t seeds, const Draw& draw_row, double at_most,
-                               bool uneven = false) {
+                               const MakeGaps& gaps_of) {
   int rows = 0;
   double sum = 0;
   for (std::uint64_t seed = 0; seed < test::seeds(seeds); ++seed) {
@@ -121,8 +129,10 @@ std::pair<int, double> compare(std::uint64_t seeds, const Draw& draw_row, double
     const Seconds healthy = prices.time_without_faults(key);
     if (added < 0.1 * healthy) continue;
     const double work = random.pick({0.0, 0.3, 1.0, 5.0}) * healthy.value();
-    const network::Gaps gaps = uneven ? network::Gaps{2 * work, 0.5 * work, 0.0} : network::Gaps{work};
-    const double follows = (executed(row, stack, 48, gaps) - executed(row, stack, 24, gaps)) / 24;
+    const network::Gaps gaps = gaps_of(work);
+    const double waits = (1 - network::share_apart(gaps)) *
+                         prices.time({CollectiveOp::all_to_all, kToken, row.group}).value(),
+                 follows = (executed(row, stack, 48, gaps) - executed(row, stack, 24, gaps)) / 24 - waits;
     const double priced = (first - prices.saved_in_row(key, gaps)).value() + network::mean_of(gaps);
     const double off = (priced - follows) / added.value();
     SCOPED_TRACE("seed " + std::to_string(seed) + " ranks " + std::to_string(row.group.size()) + " op " +
@@ -137,15 +147,27 @@ std::pair<int, double> compare(std::uint64_t seeds, const Draw& draw_row, double
   return {rows, sum / std::max(1, rows)};
 }
 
+network::Gaps even(double work) { return {work}; }
+network::Gaps uneven(double work) { return {2 * work, 0.5 * work, 0.0}; }
+/// Members wait for each other before every other call.
+network::Gaps joined(double work) { return {{work, true}, {0.5 * work, false}}; }
+
 TEST(SickRows, CallsFollowEachOtherAsTheyAreExecuted) {
-  const auto [rows, mean] = compare(150, draw, 0.2);
+  const auto [rows, mean] = compare(150, draw, 0.2, even);
   EXPECT_GE(rows, test::at_least(60));
   if (!test::all_seeds()) return;
   EXPECT_LT(mean, 0.03);
 }
 
 TEST(SickRows, CallsFollowEachOtherAfterUnequalWork) {
-  const auto [rows, mean] = compare(150, draw, 0.2, true);
+  const auto [rows, mean] = compare(150, draw, 0.2, uneven);
+  EXPECT_GE(rows, test::at_least(60));
+  if (!test::all_seeds()) return;
+  EXPECT_LT(mean, 0.03);
+}
+
+TEST(SickRows, CallsFollowEachOtherWhereMembersWaitForEachOther) {
+  const auto [rows, mean] = compare(150, draw, 0.2, joined);
   EXPECT_GE(rows, test::at_least(60));
   if (!test::all_seeds()) return;
   EXPECT_LT(mean, 0.03);
@@ -167,14 +189,14 @@ Row draw_rails(test::ScenarioGenerator& random) {
 }
 
 TEST(SickRows, CallsOverASickRailFollowEachOtherAsTheyAreExecuted) {
-  const auto [rows, mean] = compare(150, draw_rails, 0.02);
+  const auto [rows, mean] = compare(150, draw_rails, 0.02, even);
   EXPECT_GE(rows, test::at_least(40));
   if (!test::all_seeds()) return;
   EXPECT_LT(mean, 0.001);
 }
 
 TEST(SickRows, CallsOverNodesAndRailsFollowEachOtherAsTheyAreExecuted) {
-  const auto [rows, mean] = compare(100, draw_nodes, 0.4);
+  const auto [rows, mean] = compare(100, draw_nodes, 0.4, even);
   EXPECT_GE(rows, test::at_least(40));
   if (!test::all_seeds()) return;
   EXPECT_LT(mean, 0.05);

@@ -284,8 +284,7 @@ std::optional<double> CostCurve::saved_in_row(double bytes, const InRow& row, bo
     if (const auto longest = longest_of(runs, row.gaps)) {
       const double saved = std::min(saved_beside(stages, bytes, row, all), all - *longest) - kept;
       // Several slow lines cost no less than each of them alone.
-      const bool exact = runs.exact && !contended;
-      limited = std::clamp(exact ? saved : std::min(saved, limited), 0.0, added);
+      limited = std::clamp(runs.exact ? saved : std::min(saved, limited), 0.0, added);
     }
     least = std::min(least.value_or(limited), limited);
   };

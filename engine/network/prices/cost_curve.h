@@ -83,7 +83,7 @@ struct CurveParts {
     std::vector<RingTime> rings;
     double steps = 0;  ///< messages that a member of a ring sends one after the other; 0 where it is none
     /// Of stages whose rings are not all alike: each kind of those that keep step, also of those of which `lines` tell,
-    /// and their number.
+    /// and their number. None where some do not.
     struct Kind {
       RingTime ring;
       std::size_t number = 0;

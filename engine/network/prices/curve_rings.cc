@@ -223,6 +223,7 @@ void CurveMaker::drifting_rings(const Rings& rings, int steps, double share, Rin
       parts.upper.rings.push_back(time);
     }
   }
+  if (parts.contended.empty()) parts.upper.kinds = parts.exact.kinds;
   for (std::size_t f = 0; f < flows_.size(); ++f) {
     for (const std::int32_t id : flows_.path(f))
       user_[static_cast<std::size_t>(id)] = label_[static_cast<std::size_t>(id)] = -1;
