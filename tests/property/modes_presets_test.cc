@@ -242,6 +242,16 @@ TEST(ModesPresets, AgreeWhereCallsOnASickLinkFollowUnevenly) {
   expect_close_if_sick(draw, {4231, 4712, 2870, 2323}, 0.02);
 }
 
+// Traffic of every microbatch follows that of the one before, so that its first call saves as much as the others.
+TEST(ModesPresets, AgreeWhereTrafficBesidePassesCrossesASickLink) {
+  expect_close_if_sick(draw, {3531, 2664, 3560, 2546}, 0.01);
+}
+
+// An exchange of experts between all members of tensor groups lets them begin their next call together.
+TEST(ModesPresets, AgreeWhereExchangesOfExpertsJoinLateRanks) {
+  expect_close_if_sick(draw, {2321, 2536}, 0.035);
+}
+
 // Buckets of gradients go along the rings of a node and from there between nodes, where one link is sick: a late rank
 // catches up on the latency of its messages.
 TEST(ModesPresets, AgreeWhereBucketsCrossASickLinkBetweenNodes) {
