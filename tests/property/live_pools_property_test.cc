@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <set>
 #include <string>
@@ -171,7 +172,7 @@ void expect_percentiles(const Percentiles& fast, std::vector<double> slow, doubl
 }
 
 TEST(LivePools, EventsAgreeWithBruteForce) {
-  int compared = 0, preempted = 0;
+  int compared = 0, preempted = 0, drawn = 0;
   for (std::uint64_t seed = 0; seed < test::seeds(4000); ++seed) {
     const LivePoolsCase c(seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + c.text());
@@ -181,6 +182,7 @@ TEST(LivePools, EventsAgreeWithBruteForce) {
     if (slow.tied || slow.begin == slow.end) continue;
     ++compared;
     preempted += slow.preemptions > 0 ? 1 : 0;
+    drawn += c.prefill.rules.policy == ServingPolicy::sglang && c.prefill.rules.ranks > 1 ? 1 : 0;
     std::vector<double> ttft, tpot, e2e;
     double queued = 0;
     for (const PlainLiveRequest& r : slow.done) {
@@ -205,6 +207,7 @@ TEST(LivePools, EventsAgreeWithBruteForce) {
   }
   EXPECT_GE(compared, test::at_least(2700));
   EXPECT_GE(preempted, test::at_least(100));
+  EXPECT_GE(drawn, test::at_least(100)) << "ranks of servers that read";
 }
 
 TEST(LivePools, RequestsAndTokensAreConserved) {
@@ -316,10 +319,11 @@ TEST(LivePools, TheFirstTokenComesWithAnIterationOfTheDecoder) {
 }
 
 /// One server reads, at most `most` prompts in an iteration (0: as many as there are), of which the device works for
-/// `device` seconds and the host launches for `host`; `comes` are the moments at which prompts come, and the result those
-/// of their first tokens, in their order.
+/// `device` seconds and the host launches for `host`, on each of so many `ranks`; `comes` are the moments at which prompts
+/// come, and the result those of their first tokens, in their order.
 std::vector<double> first_tokens(ServingPolicy policy, std::int64_t ahead, double device, double host,
-                                 const std::vector<double>& comes, std::int64_t most = 2) {
+                                 const std::vector<double>& comes, std::int64_t most = 2,
+                                 std::int64_t ranks = 1) {
   LivePoolsCase c(0);
   const auto trace = std::make_shared<Trace>();
   for (const double moment : comes) trace->requests.push_back({moment, 1000, 2});
@@ -333,6 +337,7 @@ std::vector<double> first_tokens(ServingPolicy policy, std::int64_t ahead, doubl
     pool->on_links = {};
   }
   c.prefill.rules.pool_prompts = most;
+  c.prefill.rules.ranks = ranks;
   c.prefill.rules.schedule_ahead = ahead;
   c.prefill.rules.eager_floor = host;
   c.prefill.timer = [=](const Iteration&) { return IterationTime{device}; };
@@ -341,9 +346,9 @@ std::vector<double> first_tokens(ServingPolicy policy, std::int64_t ahead, doubl
   wires.path_links = {0};
   wires.connections = {{0, 1, 0, 1, 0}};
   const std::vector<double> rates = {1e6};
-  const std::vector<std::vector<KvFlow>> flows = {{{0, 1e-6}}};
+  const std::vector<std::vector<KvFlow>> flows(static_cast<std::size_t>(ranks), {{0, 1e-6}});
   LoadRecord record;
-  serve_pools(c.offered(), {c.prefill, c.decode, {wires, rates, flows}, 1000}, &record);
+  serve_pools(c.offered(), {c.prefill, c.decode, {wires, rates, flows, ranks}, 1000}, &record);
   std::ranges::sort(record.requests, {}, [](const RequestRecord& r) { return r.request.number; });
   std::vector<double> first;
   for (const RequestRecord& request : record.requests) first.push_back(request.first_token);
@@ -361,6 +366,44 @@ TEST(LivePools, ABurstIsReadSoManyPromptsAtATime) {
   const std::vector<double> burst(5, 0);
   expect_moments(first_tokens(ServingPolicy::sglang, 0, 0.01, 0, burst, 0), {0.01, 0.01, 0.01, 0.01, 0.01});
   expect_moments(first_tokens(ServingPolicy::sglang, 0, 0.01, 0, burst), {0.01, 0.01, 0.02, 0.02, 0.03});
+}
+
+/// A burst on four ranks of SGLang, one prompt of each in an iteration: a prompt waits for those before it that the draw
+/// sent to its own rank, though others rest. TensorRT-LLM's ranks take whatever comes next, four at a time.
+TEST(LivePools, PromptsWaitForTheRankThatIsDrawnForThem) {
+  constexpr std::int64_t kRanks = 4;
+  const std::vector<double> burst(40, 0);
+  LiveRules rules;
+  rules.ranks = kRanks;
+  rules.drawn_ranks = true;
+  std::vector<double> drawn, dealt;
+  std::vector<std::int64_t> waiting(kRanks, 0);
+  for (std::int64_t i = 0; i < std::ssize(burst); ++i) {
+    drawn.push_back(0.01 * static_cast<double>(++waiting[static_cast<std::size_t>(rank_of(rules, i))]));
+    dealt.push_back(0.01 * static_cast<double>(1 + i / kRanks));
+  }
+  EXPECT_GT(std::ranges::max(waiting), 10) << "the draw is even";
+  expect_moments(first_tokens(ServingPolicy::sglang, 0, 0.01, 0, burst, 1, kRanks), drawn);
+  expect_moments(first_tokens(ServingPolicy::trtllm, 0, 0.01, 0, burst, 1, kRanks), dealt);
+}
+
+/// Of n requests each of R ranks gets n / R, with the variance of a binomial law.
+TEST(LivePools, RanksAreDrawnEvenly) {
+  LiveRules rules;
+  rules.drawn_ranks = true;
+  constexpr double kRequests = 8000;
+  for (const std::int64_t ranks : {2, 8}) {
+    rules.ranks = ranks;
+    std::vector<double> counts(static_cast<std::size_t>(ranks), 0);
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(kRequests); ++i)
+      ++counts[static_cast<std::size_t>(rank_of(rules, i))];
+    const double mean = kRequests / static_cast<double>(ranks);
+    double chi = 0;
+    for (const double count : counts) chi += (count - mean) * (count - mean) / mean;
+    const auto freedom = static_cast<double>(ranks - 1);
+    EXPECT_LT(chi, freedom + 4 * std::sqrt(2 * freedom));
+    EXPECT_GT(chi, 0.05 * freedom) << "more even than chance";
+  }
 }
 
 /// Three prompts at 0 ms: two are read until 10 ms, and the host launches the third's iteration as that begins, so the

@@ -229,6 +229,7 @@ void PlainLiveServer::evict_youngest() {
 
 PlainLiveServer::LiveItems::iterator PlainLiveServer::next_waiting() {
   const auto before = [&](const LiveItem& a, const LiveItem& b) {
+    if (rules_.drawn_ranks && (left(a) > 0) != (left(b) > 0)) return left(a) > 0;
     if (a.returned != b.returned) return a.returned;
     if (!a.returned && rules_.queue == QueueOrder::shortest && a.request.prompt != b.request.prompt)
       return a.request.prompt < b.request.prompt;
@@ -272,7 +273,7 @@ void PlainLiveServer::admit(LiveItems::iterator item) {
 }
 
 void PlainLiveServer::read(LiveItem& item, std::int64_t tokens) {
-  Iteration& rank = emptiest();
+  Iteration& rank = rank_for(item);
   rank.add_piece(static_cast<double>(item.read), static_cast<double>(tokens), rules_.window);
   item.read += tokens;
   item.in_batch = true;
@@ -287,10 +288,9 @@ void PlainLiveServer::continue_reading(bool& kept) {
     if (item.reads()) order.push_back(item.admission);
   std::ranges::sort(order);
   for (const std::int64_t admission : order) {
-    if (left() <= 0) return;
     const auto find = [&] { return std::ranges::find(running_, admission, &LiveItem::admission); };
-    if (find() == running_.end()) continue;
-    const std::int64_t tokens = std::min(left(), find()->context() - find()->read);
+    if (find() == running_.end() || left(*find()) <= 0) continue;
+    const std::int64_t tokens = std::min(left(*find()), find()->context() - find()->read);
     while (rules_.on_demand && find() != running_.end() &&
            free_blocks() < blocks(find()->read + tokens) - blocks(find()->read)) {
       evict_youngest();
@@ -315,10 +315,11 @@ void PlainLiveServer::read_waiting(bool kept) {
   while (!waiting_.empty() && (kept || !beside)) {
     const auto head = next_waiting();
     const std::int64_t context = head->context() - match_all(*head) * rules_.kv_block;
-    if (rules_.policy != ServingPolicy::trtllm && left() <= 0) return;
-    if (full()) return;
-    if (whole && context > left() && emptiest().prompt_tokens > 0) return;
-    const std::int64_t tokens = whole ? context : std::min(left(), context);
+    const std::int64_t room = left(*head);
+    if (rules_.policy != ServingPolicy::trtllm && room <= 0) return;
+    if (full(*head)) return;
+    if (whole && context > room && rank_for(*head).prompt_tokens > 0) return;
+    const std::int64_t tokens = whole ? context : std::min(room, context);
     if (!beside && !keeps_promise(context)) return;
     if (!admits(*head, beside ? tokens : context)) return;
     admit(head);

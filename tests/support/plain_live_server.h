@@ -151,21 +151,28 @@ class PlainLiveServer {
   void leave(LiveItem& item, std::int64_t tokens);
   void tidy();
 
+  /// The first of the waiting requests, of those whose rank may read more where requests have a rank of their own.
   LiveItems::iterator next_waiting();
   void evict_youngest();
   bool room_to_decode();
   [[nodiscard]] bool admits(const LiveItem& item, std::int64_t tokens) const;
   void admit(LiveItems::iterator item);
   void read(LiveItem& item, std::int64_t tokens);
-  [[nodiscard]] Iteration& emptiest() {
-    return *std::ranges::min_element(ranks_, {}, &Iteration::prompt_tokens);
+  [[nodiscard]] Iteration& rank_for(const LiveItem& item) {
+    if (!rules_.drawn_ranks) return *std::ranges::min_element(ranks_, {}, &Iteration::prompt_tokens);
+    return ranks_[static_cast<std::size_t>(rank_of(rules_, item.request.number))];
   }
-  [[nodiscard]] bool full() const {
-    return rules_.reads_only && rules_.pool_prompts > 0 &&
-           std::ranges::count_if(running_, &LiveItem::in_batch) >= rules_.pool_prompts * rules_.ranks;
+  [[nodiscard]] bool full(const LiveItem& item) const {
+    if (!rules_.reads_only || rules_.pool_prompts == 0) return false;
+    const auto rank = [&](const LiveItem& i) { return rank_of(rules_, i.request.number); };
+    const auto beside = [&](const LiveItem& i) {
+      return i.in_batch && (!rules_.drawn_ranks || rank(i) == rank(item));
+    };
+    const std::int64_t ranks = rules_.drawn_ranks ? 1 : rules_.ranks;
+    return std::ranges::count_if(running_, beside) >= rules_.pool_prompts * ranks;
   }
-  [[nodiscard]] std::int64_t left() {
-    return full() ? 0 : budget_ - static_cast<std::int64_t>(emptiest().prompt_tokens);
+  [[nodiscard]] std::int64_t left(const LiveItem& item) {
+    return full(item) ? 0 : budget_ - static_cast<std::int64_t>(rank_for(item).prompt_tokens);
   }
   void continue_reading(bool& kept);
   void read_waiting(bool kept);

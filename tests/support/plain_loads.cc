@@ -130,6 +130,16 @@ PlainLive serve_load_plainly(const Offered& offered, const LiveRules& rules, con
 
 namespace {
 
+LiveRules rules_of_readers(LiveRules rules) {
+  rules.reads_only = true;
+  rules.on_demand = false;
+  rules.drafts = 0;
+  rules.poll_interval = 1;
+  if (rules.policy == ServingPolicy::trtllm) rules.schedule_ahead = 0;
+  rules.drawn_ranks = rules.policy == ServingPolicy::sglang && rules.ranks > 1;
+  return rules;
+}
+
 /// Caches on their way: those from one replica to another go one after the other, and what comes to a decoder shares its
 /// link evenly, what this sends by itself included.
 class PlainWires {
@@ -141,10 +151,10 @@ class PlainWires {
     std::int64_t sent = 0;  ///< so many were sent before
   };
   PlainWires(const PooledServers& in, double rate, double latency, double bytes_per_token)
-      : reading_ranks_(in.prefill.rules.ranks),
+      : readers_(rules_of_readers(in.prefill.rules)),
         ranks_(in.decode.rules.ranks),
         replicas_(in.decode.rules.servers * ranks_),
-        lines_(static_cast<std::size_t>(in.prefill.rules.servers * reading_ranks_ * replicas_)),
+        lines_(static_cast<std::size_t>(readers_.servers * readers_.ranks * replicas_)),
         own_(static_cast<std::size_t>(in.decode.rules.servers), 0),
         rate_(rate),
         latency_(latency),
@@ -158,7 +168,7 @@ class PlainWires {
     cache.sent = sent_++;
     const std::int64_t number = cache.request.request.number;
     const std::int64_t from =
-        static_cast<std::int64_t>(cache.reader) * reading_ranks_ + number % reading_ranks_;
+        static_cast<std::int64_t>(cache.reader) * readers_.ranks + rank_of(readers_, number);
     const std::int64_t to = static_cast<std::int64_t>(cache.decoder) * ranks_ + number % ranks_;
     lines_[static_cast<std::size_t>(from * replicas_ + to)].push_back(cache);
   }
@@ -207,7 +217,8 @@ class PlainWires {
     for (const auto& line : lines_) busy += !line.empty() && line.front().decoder == decoder ? 1 : 0;
     return rate_ / busy;
   }
-  std::int64_t reading_ranks_, ranks_, replicas_;
+  LiveRules readers_;
+  std::int64_t ranks_, replicas_;
   std::vector<std::deque<Cache>> lines_;
   std::deque<std::pair<double, Cache>> landing_;
   std::vector<double> own_;  ///< by decoder: bytes that its iteration has to send
@@ -222,7 +233,7 @@ class PlainPooledLoad {
  public:
   PlainPooledLoad(const Offered& offered, const PooledServers& in, const PlainWires& wires, PlainLive& out)
       : in_(in),
-        rules_(in.prefill.rules),
+        rules_(rules_of_readers(in.prefill.rules)),
         clients_(offered, rules_.frontend, out),
         wires_(wires),
         assigned_(static_cast<std::size_t>(in.decode.rules.servers)),
@@ -230,11 +241,6 @@ class PlainPooledLoad {
         late_(static_cast<std::size_t>(rules_.servers)),
         look_at_(late_.size(), kNever),
         out_(out) {
-    rules_.reads_only = true;
-    rules_.on_demand = false;
-    rules_.drafts = 0;
-    rules_.poll_interval = 1;
-    if (rules_.policy == ServingPolicy::trtllm) rules_.schedule_ahead = 0;
     for (std::int64_t i = 0; i < rules_.servers; ++i)
       readers_.emplace_back(rules_, in.prefill.timer, reading_, clients_.measuring);
     for (std::int64_t i = 0; i < in.decode.rules.servers; ++i)

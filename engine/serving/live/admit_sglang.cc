@@ -3,6 +3,12 @@
 // prompt is admitted where, beside its blocks, a share of what the running sequences have still to give stays free.
 // Where blocks run out all the same, the youngest sequence is retracted.
 //
+// Of servers that only read, each rank with attention of its own has a scheduler, a queue and a budget of its own:
+// requests are sent to rank bootstrap_room % dp_size (DataParallelController, managers/data_parallel_controller.py), and
+// routers draw the room of each (random.randint(0, 2**63 - 1) in SGLang's own and in Dynamo's; both as of 2025, from
+// memory). So some ranks have more to read than others, which wait for them in every iteration. Here places and blocks
+// are those of all ranks together.
+//
 // The same with prompts read whole is how the first scheduler of vLLM had it (prefill_priority).
 #include <algorithm>
 
@@ -28,18 +34,18 @@ bool keeps_promise(const ServerState& server, std::int64_t context) {
 
 void admit_sglang(ServerState& server, Batch& batch) {
   const bool whole = row_of(server.rules().policy).whole;
-  for (std::size_t i = 0; batch.left() > 0 && i < server.reading().size();) {
+  for (std::size_t i = 0; i < server.reading().size();) {
     const std::int32_t slot = server.reading()[i];
-    const std::int64_t tokens =
-        std::min<std::int64_t>(batch.left(), server[slot].context - server[slot].read);
-    if (server.read(slot, tokens, batch)) ++i;
+    const std::int64_t left = batch.left(server.queue_of(server[slot].request));
+    const std::int64_t tokens = std::min<std::int64_t>(left, server[slot].context - server[slot].read);
+    if (left <= 0 || server.read(slot, tokens, batch)) ++i;
   }
-  while (batch.left() > 0 && server.has_waiting()) {
-    const std::int64_t context = server.head_left();
+  while (const auto queue = server.next_queue(batch)) {
+    const std::int64_t context = server.head_left(*queue);
     if (whole && !batch.takes_whole(context)) break;
-    if (!server.admits_head(context) || !keeps_promise(server, context)) break;
-    const std::int64_t tokens = whole ? context : std::min(batch.left(), context);
-    server.read(server.admit(), tokens, batch);
+    if (!server.admits_head(context, *queue) || !keeps_promise(server, context)) break;
+    const std::int64_t tokens = whole ? context : std::min(batch.left(*queue), context);
+    server.read(server.admit(*queue), tokens, batch);
   }
   if (batch.reading > 0) return;
   server.make_room_to_decode();

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/base/counter_rng.h"
 #include "engine/serving/server.h"
 #include "engine/spec/stack.h"
 
@@ -47,6 +48,9 @@ struct LiveRules {
   std::int64_t answer_after = 0;
   /// Of a server that only reads: prompts of an iteration for each of its ranks; 0: as many as the budget holds.
   std::int64_t pool_prompts = 0;
+  /// Of SGLang's server that only reads: requests wait for a rank that is drawn for each, whatever the others do; else the
+  /// rank with the least to read takes the next one.
+  bool drawn_ranks = false;
   /// Tokens of each sequence that decode iterations verify beside the one they give.
   std::int64_t drafts = 0;
   bool keeps_prefixes = false;  ///< blocks of earlier requests are used again (prefix_cache.h)
@@ -54,6 +58,15 @@ struct LiveRules {
   std::array<std::int64_t, 2> lower_blocks{};
   std::array<double, 2> seconds_per_block{};
 };
+
+/// The rank that a request is read on, of a server that reads for others. Drawn: by its number alone, so that all plans
+/// with as many ranks draw alike.
+inline std::int64_t rank_of(const LiveRules& rules, std::int64_t number) {
+  if (!rules.drawn_ranks) return number % rules.ranks;
+  constexpr std::uint64_t kRooms = 0xe7037ed1a0b428db;  // differs from the seeds of drawn_requests.cc
+  return static_cast<std::int64_t>(
+      CounterRng(kRooms, static_cast<std::uint64_t>(number)).below(static_cast<std::uint64_t>(rules.ranks)));
+}
 
 /// The least seconds of an iteration: those in which the host launches it where it reads prompts without graphs.
 /// `work`: the prompts of the rank with most, and the sequences of all ranks.
@@ -67,27 +80,31 @@ inline double least_seconds(const LiveRules& rules, const Iteration& work) {
 using SendingShares = EnumArray<TimeClass, double>;
 
 /// What admission rules fill: the prompts that an iteration reads, and whether running sequences decode beside them.
-/// Each piece of a prompt goes to the rank with the fewest tokens.
+/// Each piece of a prompt goes to the rank with the fewest tokens, or, with a queue for each rank, to that of its queue.
 struct Batch {
-  std::vector<Iteration> of_ranks;  ///< what each reads; without decoding sequences
-  std::vector<std::int32_t> ended;  ///< sequences whose context is read to its end
-  std::int64_t reading = 0;         ///< sequences of which something is read
-  std::int64_t budget = 0;          ///< tokens that a rank may read
+  std::vector<Iteration> of_ranks;      ///< what each reads; without decoding sequences
+  std::vector<std::int32_t> ended;      ///< sequences whose context is read to its end
+  std::int64_t reading = 0;             ///< sequences of which something is read
+  std::vector<std::int64_t> of_queues;  ///< of these, those of each queue
+  std::int64_t budget = 0;              ///< tokens that a rank may read
   bool decodes = false;
-  std::int64_t most = 0;  ///< sequences of which something may be read; 0: any number
+  std::int64_t most = 0;  ///< sequences of a queue of which something may be read; 0: any number
 
   /// Begins anew, as the rules have it: what each rank may read, tokens and prompts.
   void clear(const LiveRules& rules) {
     of_ranks.assign(static_cast<std::size_t>(rules.ranks), {});
     ended.clear();
     reading = 0;
+    of_queues.assign(static_cast<std::size_t>(rules.drawn_ranks ? rules.ranks : 1), 0);
     budget = rules.token_budget;
     decodes = false;
-    most = rules.reads_only ? rules.pool_prompts * rules.ranks : 0;
+    most = rules.reads_only ? rules.pool_prompts * rules.ranks / std::ssize(of_queues) : 0;
   }
-  [[nodiscard]] bool full() const { return most > 0 && reading >= most; }
-  [[nodiscard]] Iteration& emptiest() {
-    return *std::ranges::min_element(of_ranks, {}, &Iteration::prompt_tokens);
+  [[nodiscard]] bool full(std::size_t queue = 0) const { return most > 0 && of_queues[queue] >= most; }
+  /// The rank that the next piece of a queue goes to.
+  [[nodiscard]] Iteration& rank_for(std::size_t queue = 0) {
+    return of_queues.size() > 1 ? of_ranks[queue]
+                                : *std::ranges::min_element(of_ranks, {}, &Iteration::prompt_tokens);
   }
   /// What the rank with most to read does.
   [[nodiscard]] const Iteration& fullest() const {
@@ -101,13 +118,13 @@ struct Batch {
     slowest.spare = slowest.prompt_tokens - all / static_cast<double>(of_ranks.size());
     return slowest;
   }
-  /// Tokens that the next piece may have.
-  [[nodiscard]] std::int64_t left() {
-    return full() ? 0 : budget - static_cast<std::int64_t>(emptiest().prompt_tokens);
+  /// Tokens that the next piece of a queue may have.
+  [[nodiscard]] std::int64_t left(std::size_t queue = 0) {
+    return full(queue) ? 0 : budget - static_cast<std::int64_t>(rank_for(queue).prompt_tokens);
   }
   /// Whether a prompt may be read as a whole: one at least is.
   [[nodiscard]] bool takes_whole(std::int64_t context) {
-    return !full() && (context <= left() || emptiest().prompt_tokens == 0);
+    return !full() && (context <= left() || rank_for().prompt_tokens == 0);
   }
 };
 

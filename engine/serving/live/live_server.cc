@@ -108,7 +108,8 @@ WaitsFor LiveServer::waits() {
   if (state_.running() >= rules.max_batch) return WaitsFor::place;
   const bool whole = row_of(rules.policy).whole && batch_.reading > 0;
   const std::int64_t least = whole ? state_.head_left() : 1;
-  return batch_.left() < least ? WaitsFor::budget : WaitsFor::blocks;
+  const auto queue = state_.next_queue(batch_);
+  return !queue || batch_.left(*queue) < least ? WaitsFor::budget : WaitsFor::blocks;
 }
 
 void LiveServer::start() {

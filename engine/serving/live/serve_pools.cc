@@ -17,13 +17,14 @@ namespace shardscape::serving {
 namespace {
 
 /// TensorRT-LLM's context servers run without the overlap scheduler (its guide to disaggregated serving:
-/// disable_overlap_scheduler: true).
+/// disable_overlap_scheduler: true). SGLang's ranks read what is drawn for them (admit_sglang.cc).
 LiveRules reading_rules(LiveRules rules) {
   rules.reads_only = true;
   rules.on_demand = false;
   rules.drafts = 0;
   rules.poll_interval = 1;
   if (rules.policy == ServingPolicy::trtllm) rules.schedule_ahead = 0;
+  rules.drawn_ranks = rules.policy == ServingPolicy::sglang && rules.ranks > 1;
   return rules;
 }
 
@@ -336,10 +337,10 @@ class PooledService {
     const KvFabric& fabric = in_.fabric;
     const auto replica = [&](std::size_t server, const LiveRules& rules, std::int64_t replicas) {
       return replica_of(static_cast<std::int64_t>(server), rules.servers, replicas, rules.ranks,
-                        flight.request.number % rules.ranks);
+                        rank_of(rules, flight.request.number));
     };
     const auto pair = static_cast<std::size_t>(
-        replica(flight.reader, in_.prefill.rules, fabric.prefill_replicas) * fabric.decode_replicas +
+        replica(flight.reader, reading_rules_, fabric.prefill_replicas) * fabric.decode_replicas +
         replica(flight.decoder, in_.decode.rules, fabric.decode_replicas));
     caches_.order(number, pair, share * flight.request.prompt / in_.mean_prompt, flight.read);
   }

@@ -3,10 +3,11 @@
 // a load, and blocks are counted).
 //
 //   queue     A request goes to one of the servers that read as it comes (router.h) and waits there. These read by
-//             their admission rule until their token budget is filled, or pool_prompts for each rank; where they
-//             schedule ahead, the host launches an iteration as the one before it begins, if anything waits by then.
-//             Where launching is what an iteration lasts for, SGLang's launches the next at its end, and looks at what
-//             has been read after that. Blocks for all of a prompt are taken at once.
+//             their admission rule until their token budget is filled, or pool_prompts for each rank; of SGLang's a
+//             rank is drawn for each request, which waits for that one (admit_sglang.cc). Where they schedule ahead,
+//             the host launches an iteration as the one before it begins, if anything waits by then. Where launching is
+//             what an iteration lasts for, SGLang's launches the next at its end, and looks at what has been read after
+//             that. Blocks for all of a prompt are taken at once.
 //   transfer  A prompt that is read goes to the decoding server with the fewest requests, and its cache leaves once
 //             that has a place and blocks for it; flows share links max-min fairly. Until it has left, it keeps its
 //             place and its blocks in the first pool. A cache's bytes are in proportion to its prompt.

@@ -17,6 +17,7 @@ constexpr std::int64_t kHeadOfQueue = std::numeric_limits<std::int64_t>::min();
 
 ServerState::ServerState(const LiveRules& rules)
     : rules_(rules),
+      queues_(static_cast<std::size_t>(rules.drawn_ranks ? rules.ranks : 1)),
       growing_(static_cast<std::size_t>(rules.kv_block)),
       cache_(rules.kv_block, rules.lower_blocks) {
   const PrefixPath common{{}, 0, kCommonOwner, rules.cached_prompt};
@@ -41,13 +42,34 @@ void ServerState::wait(const DrawnRequest& request) {
   Sequence& s = at(slot) = Sequence();
   s.request = request;
   s.context = request.prompt;
-  queue_.push({queue_rank(rules_.queue, request), request.number, slot});
+  push({queue_rank(rules_.queue, request), request.number, slot});
 }
 
-bool ServerState::admits_head(std::int64_t tokens) const {
+void ServerState::push(const Waiting& waiting) {
+  queues_[queue_of(at(waiting.slot).request)].push(waiting);
+  ++waiting_;
+}
+
+std::int32_t ServerState::pop(std::size_t queue) {
+  const std::int32_t slot = queues_[queue].top().slot;
+  queues_[queue].pop();
+  --waiting_;
+  return slot;
+}
+
+std::optional<std::size_t> ServerState::next_queue(Batch& batch) const {
+  std::optional<std::size_t> next;
+  for (std::size_t queue = 0; queue < queues_.size(); ++queue) {
+    if (queues_[queue].empty() || batch.left(queue) <= 0) continue;
+    if (!next || queues_[*next].top() > queues_[queue].top()) next = queue;
+  }
+  return next;
+}
+
+bool ServerState::admits_head(std::int64_t tokens, std::size_t queue) const {
   if (running() >= rules_.max_batch) return false;
-  const DrawnRequest& request = head().request;
-  const std::int64_t there = found(head());
+  const DrawnRequest& request = head(queue).request;
+  const std::int64_t there = found(head(queue));
   std::int64_t needed =
       rules_.on_demand ? blocks_of(there * rules_.kv_block + tokens) : blocks_of_all(request);
   // Blocks that running requests have pinned take no room.
@@ -55,9 +77,8 @@ bool ServerState::admits_head(std::int64_t tokens) const {
   return free_blocks() >= needed + (running() > 0 ? rules_.watermark : 0);
 }
 
-std::int32_t ServerState::admit() {
-  const std::int32_t slot = queue_.top().slot;
-  queue_.pop();
+std::int32_t ServerState::admit(std::size_t queue) {
+  const std::int32_t slot = pop(queue);
   Sequence& s = at(slot);
   s.phase = Sequence::Phase::reading;
   if (s.admitted < 0) s.admitted = now_;
@@ -104,11 +125,13 @@ bool ServerState::read(std::int32_t slot, std::int64_t tokens, Batch& batch) {
     used_ += needed;
     make_room();
   }
-  Iteration& rank = batch.emptiest();
+  const std::size_t queue = queue_of(s.request);
+  Iteration& rank = batch.rank_for(queue);
   rank.add_piece(s.read, static_cast<double>(tokens), rules_.window);
   s.read += static_cast<std::int32_t>(tokens);
   read_ += tokens;
   ++batch.reading;
+  ++batch.of_queues[queue];
   if (s.read == s.context) {
     batch.ended.push_back(slot);
     rank.first_tokens += 1;
@@ -158,7 +181,7 @@ void ServerState::preempt(std::int32_t slot) {
   }
   s.phase = Sequence::Phase::waiting;
   s.read = 0;
-  queue_.push({kHeadOfQueue, s.request.number, slot});
+  push({kHeadOfQueue, s.request.number, slot});
 }
 
 std::int64_t ServerState::iterations_with_room(std::int64_t most) const {
@@ -245,8 +268,7 @@ std::int32_t ServerState::expect(const DrawnRequest& request) {
   const bool room = rules_.kv_blocks - taken >= blocks + (running() > 0 ? rules_.watermark : 0);
   if (has_waiting() || running() >= rules_.max_batch || !room) return -1;
   wait(request);
-  const std::int32_t slot = queue_.top().slot;
-  queue_.pop();
+  const std::int32_t slot = pop(0);
   Sequence& s = at(slot);
   s.phase = Sequence::Phase::moving;
   s.read = s.context;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <queue>
 #include <vector>
 
@@ -65,12 +66,20 @@ class ServerState {
 
   // ---- what admission rules ask and do ----
 
-  [[nodiscard]] bool has_waiting() const { return !queue_.empty(); }
-  [[nodiscard]] std::int64_t waiting() const { return static_cast<std::int64_t>(queue_.size()); }
-  /// Tokens of the next request's context that have to be read: without those that are found in the cache.
-  [[nodiscard]] std::int64_t head_left() const { return head().context - found(head()) * rules_.kv_block; }
-  /// The request that is admitted next.
-  [[nodiscard]] const Sequence& head() const { return at(queue_.top().slot); }
+  [[nodiscard]] bool has_waiting() const { return waiting_ > 0; }
+  [[nodiscard]] std::int64_t waiting() const { return waiting_; }
+  /// The queue that a request waits in: there is one, or one for each rank where these are drawn.
+  [[nodiscard]] std::size_t queue_of(const DrawnRequest& request) const {
+    return rules_.drawn_ranks ? static_cast<std::size_t>(rank_of(rules_, request.number)) : 0;
+  }
+  /// Of the queues that the batch has room for, the one whose head goes first; nothing: none has a head.
+  [[nodiscard]] std::optional<std::size_t> next_queue(Batch& batch) const;
+  /// Tokens of the context of a queue's head that have to be read: without those that are found in the cache.
+  [[nodiscard]] std::int64_t head_left(std::size_t queue = 0) const {
+    return head(queue).context - found(head(queue)) * rules_.kv_block;
+  }
+  /// The request of a queue that is admitted next.
+  [[nodiscard]] const Sequence& head(std::size_t queue = 0) const { return at(queues_[queue].top().slot); }
   [[nodiscard]] std::int64_t decoding() const { return decoding_; }
   [[nodiscard]] std::int64_t running() const {
     return decoding_ + static_cast<std::int64_t>(reading_.size()) + moving_;
@@ -92,9 +101,9 @@ class ServerState {
   }
   /// Whether there is a place for the head, and blocks for `tokens` of what is left of it, or where blocks are reserved
   /// for all of it.
-  [[nodiscard]] bool admits_head(std::int64_t tokens) const;
+  [[nodiscard]] bool admits_head(std::int64_t tokens, std::size_t queue = 0) const;
   /// Moves the head to those being read; returns its slot.
-  std::int32_t admit();
+  std::int32_t admit(std::size_t queue = 0);
   /// Reads tokens of a sequence's context. Where blocks run out the youngest running sequences are preempted; false
   /// where that was the sequence itself.
   bool read(std::int32_t slot, std::int64_t tokens, Batch& batch);
@@ -193,7 +202,7 @@ class ServerState {
                                  : 0;
   }
   [[nodiscard]] std::int64_t preemptions() const { return preemptions_; }
-  [[nodiscard]] bool idle() const { return running() == 0 && queue_.empty(); }
+  [[nodiscard]] bool idle() const { return running() == 0 && waiting_ == 0; }
 
  private:
   struct Waiting {
@@ -245,6 +254,10 @@ class ServerState {
   /// Blocks up to the `tokens`-th are the prefix cache's from now on.
   void share(Sequence& s, std::int64_t tokens);
   void let_go_of_prefix(Sequence& s, std::int64_t tokens);
+  /// Joins its queue.
+  void push(const Waiting& waiting);
+  /// Takes out the head.
+  std::int32_t pop(std::size_t queue);
   void note_admission(std::int32_t slot);
   void join(std::int32_t slot, double now);
   void leave_decoding(Sequence& s);
@@ -254,7 +267,8 @@ class ServerState {
   const LiveRules rules_;
   std::vector<Sequence> sequences_;
   std::vector<std::int32_t> free_;  ///< slots
-  Lowest<Waiting> queue_;
+  std::vector<Lowest<Waiting>> queues_;
+  std::int64_t waiting_ = 0;          ///< in all of them
   std::deque<std::int32_t> reading_;  ///< in order of admission
   Lowest<End> ends_;                  ///< also of sequences that were preempted
   struct Admitted {
