@@ -39,17 +39,31 @@ const step::LayerCosts& no_costs() {
   return none;
 }
 
+/// The floor of what a stage or a chunk holds, kept for the next one, which mostly holds the same.
+struct KeptFloor {
+  std::optional<step::StageContents> of;
+  StageFloor floor;
+
+  template <class Make>
+  const StageFloor& get(const step::StageContents& contents, const Make& make) {
+    if (of == contents) return floor;
+    of = contents;
+    return floor = make();
+  }
+};
+
 /// The longest of the chains that the header lists, in seconds. `floor_of(runs)`: of layers; `optimizers`: seconds by
 /// stage.
 template <class FloorOf>
 double longest_chain(const step::TrainingStep& in, const FloorOf& floor_of,
                      const std::vector<double>& optimizers) {
+  KeptFloor stages, chunks;
   const schedule::PipelineShape& shape = in.pipeline;
   const double m = shape.per_chunk();
   const bool cut = shape.cuts();
   double longest = 0, forwards = 0, backwards = 0, after = 0;
   for (std::int32_t s = 0; s < shape.stages; ++s) {
-    const StageFloor stage = floor_of(in.stage_layers(s));
+    const StageFloor stage = stages.get(in.contents(s), [&] { return floor_of(in.stage_layers(s)); });
     const double works = forwards + m * (stage.forward + stage.handed_on + stage.kept_back) +
                          optimizers[static_cast<std::size_t>(s)];
     if (shape.both_ways()) {
@@ -61,7 +75,10 @@ double longest_chain(const step::TrainingStep& in, const FloorOf& floor_of,
     const double through =
         forwards + m * (stage.forward + stage.handed_on) + before + backwards + after + optimizers[0];
     longest = std::max({longest, works, through});
-    const StageFloor chunk = shape.virtual_stages == 1 ? stage : floor_of(in.chunk_layers(s, 0));
+    const StageFloor chunk =
+        shape.virtual_stages == 1
+            ? stage
+            : chunks.get(in.contents(s, 0), [&] { return floor_of(in.chunk_layers(s, 0)); });
     forwards += chunk.forward;
     backwards += chunk.handed_on;
   }
@@ -157,7 +174,7 @@ const step::LayerCosts& PlanFloor::costs(const ParallelPlan& plan) {
   if (known != costs_.end()) return known->second;
   if (costs_.size() < kKept) costs_.emplace_back();
   auto& oldest = costs_[next_cost_++ % kKept];
-  oldest = {key, step::price_layers(setting_, key)};
+  oldest = {key, step::price_layers(setting_, key, &products_)};
   return oldest.second;
 }
 

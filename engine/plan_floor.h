@@ -176,6 +176,7 @@ class PlanFloor {
   std::vector<step::LayerKind> kinds_;
   std::vector<std::pair<model::LayerKey, step::LayerCosts>> costs_;  ///< those priced last
   std::size_t next_cost_ = 0;
+  step::ProductMemo products_;
   /// Key: stages, virtual stages, whether it runs both ways.
   std::map<std::array<std::int32_t, 3>, std::optional<model::Partition>> splits_;
   /// Seconds by stage, for what was asked last.
