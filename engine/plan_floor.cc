@@ -324,15 +324,11 @@ double PlanFloor::step_floor(const ParallelPlan& plan, const PassFloors& passes,
 
 const std::vector<double>& PlanFloor::optimizers(ParallelPlan plan, std::int32_t zero_stage,
                                                  const step::TrainingStep& in) {
-  constexpr std::size_t kKept = 32;  // neighbouring plans share them, so the last few are enough
   plan.zero_stage = zero_stage;
-  const Sharding key{model::layer_key(plan, 1), plan.pipeline,          plan.virtual_stages, plan.data,
-                     plan.zero_stage,           in.pipeline.both_ways()};
-  const auto known = std::ranges::find(optimizers_, key, [](const auto& entry) { return entry.first; });
-  if (known != optimizers_.end()) return known->second;
-  if (optimizers_.size() < kKept) optimizers_.emplace_back();
-  auto& [sharding, seconds] = optimizers_[next_optimizer_++ % kKept];
-  sharding = key;
+  const auto [seconds, fresh] =
+      optimizers_.at({model::layer_key(plan, 1), plan.pipeline, plan.virtual_stages, plan.data,
+                      plan.zero_stage, in.pipeline.both_ways()});
+  if (!fresh) return seconds;
   seconds.resize(in.layers.size());
   const step::TrainingStep sharded{
       setting_,   plan,
