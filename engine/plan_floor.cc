@@ -76,10 +76,9 @@ double longest_chain(const step::TrainingStep& in, const FloorOf& floor_of,
     const double through =
         forwards + m * (stage.forward + stage.handed_on) + before + backwards + after + optimizers[0];
     longest = std::max({longest, works, through});
-    const StageFloor chunk =
-        shape.virtual_stages == 1
-            ? stage
-            : chunks.get(in.contents(s, 0), [&] { return floor_of(in.chunk_layers(s, 0)); });
+    const StageFloor chunk = shape.virtual_stages == 1 ? stage : chunks.get(in.contents(s, 0), [&] {
+      return floor_of(in.chunk_layers(s, 0));
+    });
     forwards += chunk.forward;
     backwards += chunk.handed_on;
   }
@@ -343,9 +342,8 @@ double PlanFloor::step_floor(const ParallelPlan& plan, const PassFloors& passes,
 const std::vector<double>& PlanFloor::optimizers(ParallelPlan plan, std::int32_t zero_stage,
                                                  const step::TrainingStep& in) {
   plan.zero_stage = zero_stage;
-  const auto [seconds, fresh] =
-      optimizers_.at({model::layer_key(plan, 1), plan.pipeline, plan.virtual_stages, plan.data,
-                      plan.zero_stage, in.pipeline.both_ways()});
+  const auto [seconds, fresh] = optimizers_.at({model::layer_key(plan, 1), plan.pipeline, plan.virtual_stages,
+                                                plan.data, plan.zero_stage, in.pipeline.both_ways()});
   if (!fresh) return seconds;
   seconds.resize(in.layers.size());
   const step::TrainingStep sharded{

@@ -45,7 +45,7 @@ void OrderedRun::find_steps(const PipelineShape& shape) {
   const auto has_input = [&](const Work& work) {
     return work.input < 0 || arrived[static_cast<std::size_t>(work.input)] != 0;
   };
-  std::vector<Step> upcoming(stages);  // of each stage the step that is next, looked at over and over while it waits
+  std::vector<Step> upcoming(stages);  // of each stage, which may be looked at over and over
   const auto look = [&](std::size_t s) {
     if (next[s] == orders_[s].size()) return;
     const auto stage = static_cast<std::int32_t>(s);
