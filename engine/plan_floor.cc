@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/base/short_memo.h"
 #include "engine/network/prices/least_time.h"
 #include "engine/spec/zero.h"
 #include "engine/step/feasibility.h"
@@ -39,17 +40,31 @@ const step::LayerCosts& no_costs() {
   return none;
 }
 
+/// The floor of what a stage or a chunk holds, kept for the next one, which mostly holds the same.
+struct KeptFloor {
+  std::optional<step::StageContents> of;
+  StageFloor floor;
+
+  template <class Make>
+  const StageFloor& get(const step::StageContents& contents, const Make& make) {
+    if (of == contents) return floor;
+    of = contents;
+    return floor = make();
+  }
+};
+
 /// The longest of the chains that the header lists, in seconds. `floor_of(runs)`: of layers; `optimizers`: seconds by
 /// stage.
 template <class FloorOf>
 double longest_chain(const step::TrainingStep& in, const FloorOf& floor_of,
                      const std::vector<double>& optimizers) {
+  KeptFloor stages, chunks;
   const schedule::PipelineShape& shape = in.pipeline;
   const double m = shape.per_chunk();
   const bool cut = shape.cuts();
   double longest = 0, forwards = 0, backwards = 0, after = 0;
   for (std::int32_t s = 0; s < shape.stages; ++s) {
-    const StageFloor stage = floor_of(in.stage_layers(s));
+    const StageFloor stage = stages.get(in.contents(s), [&] { return floor_of(in.stage_layers(s)); });
     const double works = forwards + m * (stage.forward + stage.handed_on + stage.kept_back) +
                          optimizers[static_cast<std::size_t>(s)];
     if (shape.both_ways()) {
@@ -61,7 +76,9 @@ double longest_chain(const step::TrainingStep& in, const FloorOf& floor_of,
     const double through =
         forwards + m * (stage.forward + stage.handed_on) + before + backwards + after + optimizers[0];
     longest = std::max({longest, works, through});
-    const StageFloor chunk = shape.virtual_stages == 1 ? stage : floor_of(in.chunk_layers(s, 0));
+    const StageFloor chunk = shape.virtual_stages == 1 ? stage : chunks.get(in.contents(s, 0), [&] {
+      return floor_of(in.chunk_layers(s, 0));
+    });
     forwards += chunk.forward;
     backwards += chunk.handed_on;
   }
@@ -150,14 +167,14 @@ PlanFloor::PlanFloor(const Setting& setting, std::shared_ptr<network::SharedNetw
       kinds_(step::layer_kinds(setting.model)) {}
 
 const step::LayerCosts& PlanFloor::costs(const ParallelPlan& plan) {
-  // Plans with one key follow each other, so the last few keys are enough.
-  constexpr std::size_t kKept = 16;
+  // Plans with one key mostly follow each other, so the last keys are enough.
+  constexpr std::size_t kKept = 64;
   const model::LayerKey key = model::layer_key(plan, plan.microbatch);
   const auto known = std::ranges::find(costs_, key, [](const auto& entry) { return entry.first; });
   if (known != costs_.end()) return known->second;
   if (costs_.size() < kKept) costs_.emplace_back();
   auto& oldest = costs_[next_cost_++ % kKept];
-  oldest = {key, step::price_layers(setting_, key)};
+  oldest = {key, step::price_layers(setting_, key, &products_)};
   return oldest.second;
 }
 
@@ -221,6 +238,25 @@ Seconds PlanFloor::alone(const ParallelPlan& plan, network::CollectiveOp op, Byt
 PassFloors PlanFloor::in_order(const ParallelPlan& plan) {
   const network::RankGroups groups = network::PlanLayout(plan).groups();
   const network::CollectivePrices& collectives = machine().collectives();
+  struct Call {
+    ParallelGroup group = ParallelGroup::tensor;
+    network::CollectiveOp op = network::CollectiveOp::all_reduce;
+    Bytes bytes;
+    bool operator==(const Call&) const = default;
+  };
+  /// By how much the price of a call is above its floor, and what it is spared where groups of a stage come apart.
+  struct Above {
+    Seconds floor, apart;
+  };
+  ShortMemo<Call, Above, 8> known;  // of all passes, which have few different calls
+  const auto above = [&](const model::CollectiveCall& call) {
+    return known.get({call.group, call.op, call.bytes}, [&] {
+      const network::CollectiveKey asked{call.op, call.bytes, groups[call.group]};
+      const bool spared = !executed() && call.group == ParallelGroup::tensor;
+      return Above{collectives.time(asked) - alone(plan, call.op, call.bytes, groups[call.group], 1),
+                   spared ? step::spared_apart(plan, asked, collectives) : Seconds(0)};
+    });
+  };
   return floors(plan, [&](const step::TrainingStep& inputs, LayerKind kind, const step::Segments& segments) {
     PassTime time = step::time_segments(inputs, kind, segments, groups, &collectives);
     const Seconds exchanges = time[TimeClass::expert_comm];
@@ -230,13 +266,11 @@ PassFloors PlanFloor::in_order(const ParallelPlan& plan) {
     // floor.
     for (const step::Segment& segment : segments) {
       for (const model::CollectiveCall& call : inputs.costs[kind][segment.part].calls) {
-        const network::RankGroup& group = groups[call.group];
-        if (group.alone()) continue;
+        if (groups[call.group].alone()) continue;
         Seconds& shown = time[class_of(call.group)];
-        const Seconds all = collectives.time({call.op, call.bytes, group});
-        shown -= call.repeats * (all - alone(plan, call.op, call.bytes, group, 1));
-        if (!executed() && call.group == ParallelGroup::tensor)
-          shown -= call.repeats * step::spared_apart(plan, {call.op, call.bytes, group}, collectives);
+        const Above excess = above(call);
+        shown -= call.repeats * excess.floor;
+        shown -= call.repeats * excess.apart;
         shown = std::max(Seconds(0), shown);
       }
     }
@@ -307,15 +341,10 @@ double PlanFloor::step_floor(const ParallelPlan& plan, const PassFloors& passes,
 
 const std::vector<double>& PlanFloor::optimizers(ParallelPlan plan, std::int32_t zero_stage,
                                                  const step::TrainingStep& in) {
-  constexpr std::size_t kKept = 32;  // neighbouring plans share them, so the last few are enough
   plan.zero_stage = zero_stage;
-  const Sharding key{model::layer_key(plan, 1), plan.pipeline,          plan.virtual_stages, plan.data,
-                     plan.zero_stage,           in.pipeline.both_ways()};
-  const auto known = std::ranges::find(optimizers_, key, [](const auto& entry) { return entry.first; });
-  if (known != optimizers_.end()) return known->second;
-  if (optimizers_.size() < kKept) optimizers_.emplace_back();
-  auto& [sharding, seconds] = optimizers_[next_optimizer_++ % kKept];
-  sharding = key;
+  const auto [seconds, fresh] = optimizers_.at({model::layer_key(plan, 1), plan.pipeline, plan.virtual_stages,
+                                                plan.data, plan.zero_stage, in.pipeline.both_ways()});
+  if (!fresh) return seconds;
   seconds.resize(in.layers.size());
   const step::TrainingStep sharded{
       setting_,   plan,

@@ -176,11 +176,11 @@ class PlanFloor {
   std::vector<step::LayerKind> kinds_;
   std::vector<std::pair<model::LayerKey, step::LayerCosts>> costs_;  ///< those priced last
   std::size_t next_cost_ = 0;
+  step::ProductMemo products_;
   /// Key: stages, virtual stages, whether it runs both ways.
   std::map<std::array<std::int32_t, 3>, std::optional<model::Partition>> splits_;
-  /// Seconds by stage, for what was asked last.
-  std::vector<std::pair<Sharding, std::vector<double>>> optimizers_;
-  std::size_t next_optimizer_ = 0;
+  /// Seconds by stage, for what was asked last; neighbouring plans share them.
+  SlotMemo<Sharding, std::vector<double>, 64> optimizers_;
   std::unique_ptr<evaluate::Machine> machine_;  ///< made when calls are priced first
   schedule::PipelineMemo pipelines_;
 };

@@ -52,16 +52,20 @@ class LayerMemo {
   const Known& of(const Setting& setting, const model::LayerKey& key) {
     return known_.get(key, static_cast<std::size_t>(key.microbatch), [&] {
       Known known;
-      known.costs = step::price_layers(setting, key);
+      known.costs = step::price_layers(setting, key, &products_);
       for (std::size_t i = 0; i < known.activations.size(); ++i)
         known.activations[i] = activations(known.costs, static_cast<Recompute>(i));
       return known;
     });
   }
-  void clear() { known_.forget(); }
+  void clear() {
+    known_.forget();
+    products_.forget();
+  }
 
  private:
   HandyMemo<model::LayerKey, Known> known_;  // neighbouring points differ in the microbatch alone
+  step::ProductMemo products_;
 };
 
 /// The split of a plan's layers over its stages; null where the rule cannot be met.

@@ -45,17 +45,23 @@ void OrderedRun::find_steps(const PipelineShape& shape) {
   const auto has_input = [&](const Work& work) {
     return work.input < 0 || arrived[static_cast<std::size_t>(work.input)] != 0;
   };
-  const auto advance = [&](std::size_t s) {
+  std::vector<Step> upcoming(stages);  // of each stage, which may be looked at over and over
+  const auto look = [&](std::size_t s) {
+    if (next[s] == orders_[s].size()) return;
     const auto stage = static_cast<std::int32_t>(s);
     const PipelineOperation& op = orders_[s][next[s]];
-    Step step{stage, work_of(stage, op), {}};
-    if (op.paired) step.second = work_of(stage, orders_[s][next[s] + 1]);
+    upcoming[s] = {stage, work_of(stage, op), {}};
+    if (op.paired) upcoming[s].second = work_of(stage, orders_[s][next[s] + 1]);
+  };
+  for (std::size_t s = 0; s < stages; ++s) look(s);
+  const auto advance = [&](std::size_t s) {
+    const Step& step = upcoming[s];
     if (!has_input(step.first) || !has_input(step.second)) return false;
-    for (const Work& work : {step.first, step.second}) {
-      if (work.output >= 0) arrived[static_cast<std::size_t>(work.output)] = 1;
-    }
+    for (const Work* const work : {&step.first, &step.second})
+      if (work->output >= 0) arrived[static_cast<std::size_t>(work->output)] = 1;
     steps_.push_back(step);
-    next[s] += op.paired ? 2 : 1;
+    next[s] += step.second.operation != nullptr ? 2 : 1;
+    look(s);
     return true;
   };
   std::size_t waiting = stages;  // number of stages that have operations left

@@ -59,7 +59,9 @@ template <class Time>
 std::vector<TimedNode> timed_nodes(const std::vector<model::Operator>& operators, LayerPart part,
                                    const Time& time_of) {
   std::vector<TimedNode> list;
-  for (const Node& node : nodes(operators, part))
+  const std::vector<Node> all = nodes(operators, part);
+  list.reserve(all.size());
+  for (const Node& node : all)
     list.push_back({node, node.call ? Seconds(0) : time_of(node)});
   find_hiders(list);
   return list;

@@ -174,11 +174,12 @@ compute::OperatorCost price_product(const Operator& op, const compute::GemmShape
   return {cost.time, cost.bound, {shape.flops(), cost.hbm_bytes}};
 }
 
-OperatorTimes price(const Operator& op, const Setting& setting) {
+OperatorTimes price(const Operator& op, const Setting& setting, ProductMemo* known) {
   const DeviceSpec& device = setting.system.device;
   switch (op.kind) {
     case OperatorKind::gemm:
-      return price_gemm(op, setting);
+      if (known == nullptr || op.grouped) return price_gemm(op, setting);
+      return known->get({op.gemm, op.operands, op.rate_share}, [&] { return price_gemm(op, setting); });
     case OperatorKind::attention:
       return price_attention(op, setting);
     case OperatorKind::pointwise:
@@ -233,9 +234,9 @@ compute::OperatorCost cost_of(const OperatorTimes& times, LayerPart part) {
   return {times.backward.time - times.weight, times.backward.bound, times.backward.work - times.weight_work};
 }
 
-LayerCost price_layer(const std::vector<Operator>& operators, const Setting& setting) {
+LayerCost price_layer(const std::vector<Operator>& operators, const Setting& setting, ProductMemo* known) {
   std::vector<OperatorTimes> times;
-  for (const Operator& op : operators) times.push_back(price(op, setting));
+  for (const Operator& op : operators) times.push_back(price(op, setting, known));
   LayerCost cost;
   const auto part_cost = [&](LayerPart part) -> PartCost& {
     return cost.parts[static_cast<std::size_t>(part)];
@@ -282,11 +283,11 @@ namespace {
 /// Of each part of a block the costs on the member of the expert group that is slowest with its own experts, for whom
 /// the others wait in the next exchange: not always the one with most tokens.
 void keep_slowest_members(LayerKind kind, const Setting& setting, const model::LayerKey& key,
-                          LayerCost& cost) {
+                          ProductMemo* known, LayerCost& cost) {
   for (const std::int32_t member : model::distinct_members(setting, key)) {
     model::LayerKey of_member = key;
     of_member.expert_rank = member;
-    LayerCost its = price_layer(training_operators(kind, setting, of_member), setting);
+    LayerCost its = price_layer(training_operators(kind, setting, of_member), setting, known);
     for (std::size_t part = 0; part < kParts; ++part)
       if (its.parts[part].device > cost.parts[part].device) cost.parts[part] = std::move(its.parts[part]);
   }
@@ -294,20 +295,20 @@ void keep_slowest_members(LayerKind kind, const Setting& setting, const model::L
 
 }  // namespace
 
-LayerCosts price_layers(const Setting& setting, const model::LayerKey& key) {
+LayerCosts price_layers(const Setting& setting, const model::LayerKey& key, ProductMemo* known) {
   const std::int64_t tokens = setting.workload.sequence_length;
   LayerCosts costs;
   for (const LayerKind kind : layer_kinds(setting.model)) {
     const std::vector<Operator> operators = training_operators(kind, setting, key);
     LayerCost& cost = costs.layers[kind.index()];
-    cost = price_layer(operators, setting);
+    cost = price_layer(operators, setting, known);
     for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
       cost.saved[static_cast<std::size_t>(recompute)] =
           model::saved_bytes(operators, recompute, setting, key, tokens);
     }
     cost.put_off = model::put_off_bytes(operators);
     if (!kind.is_block()) continue;
-    keep_slowest_members(kind, setting, key, cost);
+    keep_slowest_members(kind, setting, key, known, cost);
     cost.working = model::backward_working_bytes(setting, kind.block, key, tokens);
   }
   costs.logits = model::logits_bytes(setting, key, tokens);

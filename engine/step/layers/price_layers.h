@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/base/enum_array.h"
+#include "engine/base/memo.h"
 #include "engine/compute/gradients.h"
 #include "engine/model/layer_key.h"
 #include "engine/model/stage_layers.h"
@@ -24,9 +25,20 @@ struct OperatorTimes {
   Work weight_work = {};        ///< work of `weight`
 };
 
+/// What the price of a product that is not grouped depends on, beside the setting.
+struct ProductKey {
+  compute::GemmShape shape;
+  Precision operands = Precision::bf16;
+  double share = 1;
+  friend bool operator==(const ProductKey&, const ProductKey&) = default;
+};
+/// Prices of products in one setting: layers of other plans have many of the same shape.
+using ProductMemo = Memo<ProductKey, OperatorTimes>;
+
 /// Prices one operator. Backward of a product is dgrad and wgrad, the latter accumulating into the stack's
-/// gradient buffer.
-OperatorTimes price(const model::Operator& op, const Setting& setting);
+/// gradient buffer. `known`: of this setting; null: nothing is
+/// remembered.
+OperatorTimes price(const model::Operator& op, const Setting& setting, ProductMemo* known = nullptr);
 
 /// Prices a product of that shape as the operator's kernel runs it (experts together on devices of a known
 /// architecture), with its result written as an activation.
@@ -99,7 +111,8 @@ struct LayerCost {
   }
 };
 
-LayerCost price_layer(const std::vector<model::Operator>& operators, const Setting& setting);
+LayerCost price_layer(const std::vector<model::Operator>& operators, const Setting& setting,
+                      ProductMemo* known = nullptr);
 
 /// A layer: the embedding, the head, a module that predicts a further token, or a block of one of the model's kinds
 /// (model::block_kinds).
@@ -201,6 +214,6 @@ struct LayerCosts {
 };
 
 /// Prices the layers of a training step.
-LayerCosts price_layers(const Setting& setting, const model::LayerKey& key);
+LayerCosts price_layers(const Setting& setting, const model::LayerKey& key, ProductMemo* known = nullptr);
 
 }  // namespace shardscape::step

@@ -23,6 +23,7 @@
 #include "sweep/cli/ranks/rank_sweep.h"
 #include "sweep/cli/reports/confirm.h"
 #include "sweep/cli/reports/near_misses.h"
+#include "sweep/cli/reports/row_remarks.h"
 #include "sweep/cli/reports/selection_text.h"
 #include "sweep/cli/reports/sweep_progress.h"
 #include "sweep/cli/reports/verdicts.h"
@@ -398,7 +399,8 @@ int lead(const SweepArguments& arguments, const CommonOptions& common, ranks::Ra
     print_summary(job, *summary, together.outcome, together.cost,
                   {.count = kShownRows,
                    .confirm = arguments.confirm,
-                   .why_stop = [&] { return interrupt.stop() ? kStopped : nullptr; }},
+                   .why_stop = [&] { return interrupt.stop() ? kStopped : nullptr; },
+                   .capacities = capacities_of(job.study(), job.space())},
                   arguments.output);
   }
   if (arguments.stats) print_stats(together.outcome, together.cost);
