@@ -253,68 +253,6 @@ class Ignore final : public YAML::EventHandler {
   void OnMapEnd() override {}
 };
 
-/// Takes a word off the front of a line that is a key or a value in YAML whatever stands around it; empty where the line
-/// begins otherwise, or with what is no text.
-std::string_view take_word(std::string_view& line) {
-  constexpr std::string_view kDigits = "0123456789",
-                             kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-";
-  constexpr std::size_t kLongest = 100;
-  const std::string_view word = line.substr(0, line.find_first_not_of(kPlain));
-  const std::size_t sign = word.starts_with('-') ? 1 : 0;
-  const bool begins = word.size() > sign && word[sign] != '-' && word[sign] != '.' && word[sign] != '_' &&
-                      (sign == 0 || kDigits.find(word[sign]) != std::string_view::npos);
-  if (!begins || word.size() > kLongest || word == "null" || word == "Null" || word == "NULL") return {};
-  line.remove_prefix(word.size());
-  return word;
-}
-
-/// The tree of a text that is a list of maps of words under one key, each map on a line of its own, as evidence is
-/// written: yaml-cpp takes ten times as long to find the same. Nothing for any other text.
-std::optional<Node> plain_list(std::string_view text, const std::shared_ptr<const std::string>& name) {
-  constexpr std::size_t kLongest = 1'000'000;  // of which no tree is too large
-  if (text.size() > kLongest || !text.ends_with('\n')) return std::nullopt;
-  Node root;
-  for (int number = 1; !text.empty(); ++number) {
-    const std::size_t end = text.find('\n');
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(end + 1);
-    const auto here = [&] { return Location{name, number, static_cast<int>(end - line.size()) + 1}; };
-    const auto skip = [&](std::string_view expected) {
-      if (!line.starts_with(expected)) return false;
-      line.remove_prefix(expected.size());
-      return true;
-    };
-    if (root.entries.empty()) {
-      if (line.starts_with('#')) continue;
-      root = Node::map();
-      root.where = here();
-      root.entries.push_back({std::string(take_word(line)), root.where, Node::list()});
-      if (root.entries.front().key.empty() || line != ":") return std::nullopt;
-      continue;
-    }
-    Node& list = root.entries.front().value;
-    if (list.items.empty()) list.where = {name, number, 3};
-    Node item = Node::map();
-    if (!skip("  - ")) return std::nullopt;
-    item.where = here();
-    if (!skip("{")) return std::nullopt;
-    do {
-      Entry entry{"", here(), {}};
-      entry.key = take_word(line);
-      if (entry.key.empty() || !skip(": ")) return std::nullopt;
-      const Location where = here();
-      entry.value = Node::scalar(std::string(take_word(line)));
-      entry.value.where = where;
-      if (entry.value.text.empty()) return std::nullopt;
-      item.entries.push_back(std::move(entry));
-    } while (skip(", "));
-    if (line != "}") return std::nullopt;
-    list.items.push_back(std::move(item));
-  }
-  if (root.entries.empty() || root.entries.front().value.items.empty()) return std::nullopt;
-  return root;
-}
-
 }  // namespace
 
 std::optional<Node> parse(const std::string& text, const std::string& source, Diagnostics& diagnostics) {
@@ -324,7 +262,6 @@ std::optional<Node> parse(const std::string& text, const std::string& source, Di
     diagnostics.add(refused->where, "", refused->message);
     return std::nullopt;
   }
-  if (std::optional<Node> plain = plain_list(text, name)) return plain;
   try {
     std::istringstream stream(text);
     YAML::Parser parser(stream);
