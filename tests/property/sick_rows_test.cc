@@ -75,6 +75,12 @@ Row draw_nodes(test::ScenarioGenerator& random) {
 /// Bytes of an exchange among all members that does nothing but let them wait for each other.
 constexpr Bytes kToken(8);
 
+/// The operation that goes through the stages the other way.
+CollectiveOp opposite(CollectiveOp op) {
+  if (op == CollectiveOp::all_reduce) return op;
+  return op == CollectiveOp::all_gather ? CollectiveOp::reduce_scatter : CollectiveOp::all_gather;
+}
+
 /// Seconds of so many calls, each behind the work of its turn, executed message by message.
 double executed(const Row& row, const StackProfile::Communication& stack, int calls,
                 const network::Gaps& works) {
@@ -85,6 +91,7 @@ double executed(const Row& row, const StackProfile::Communication& stack, int ca
   execution::ProgramBuilder builder(network, stack, prices, {});
   const std::int32_t lane = builder.add_lane(row.group, "group"),
                      call = builder.call(lane, row.op, row.bytes),
+                     back = builder.call(lane, opposite(row.op), row.bytes),
                      token = builder.call(lane, CollectiveOp::all_to_all, kToken);
   const auto on_lane = static_cast<std::uint16_t>(lane);
   const auto wait_for = [&](std::int32_t number) {
@@ -96,7 +103,7 @@ double executed(const Row& row, const StackProfile::Communication& stack, int ca
     if (work.together) wait_for(token);
     if (work.seconds > 0)
       builder.add({Instruction::Kind::compute, TimeClass::compute, 0, builder.name("work"), 1, work.seconds});
-    wait_for(call);
+    wait_for(work.backwards ? back : call);
   }
   const std::int32_t sequence = builder.add_sequence({builder.end_block()});
   for (std::int32_t rank = 0; rank < fabric.ranks(); ++rank) builder.set_sequence(rank, sequence);
@@ -149,6 +156,11 @@ std::pair<int, double> compare(std::uint64_t seeds, const Draw& draw_row, double
 
 network::Gaps even(double work) { return {work}; }
 network::Gaps uneven(double work) { return {2 * work, 0.5 * work, 0.0}; }
+/// As a layer of sharded activations: what one call has scattered the next one gathers, in a backward twice in a row.
+network::Gaps to_and_fro(double work) { return {{work, false, false}, {0.5 * work, false, true}}; }
+network::Gaps backward(double work) {
+  return {{work, false, false}, {0.0, false, true}, {0.5 * work, false, true}};
+}
 /// Members wait for each other before every other call.
 network::Gaps joined(double work) { return {{work, true}, {0.5 * work, false}}; }
 
@@ -200,6 +212,18 @@ TEST(SickRows, CallsOverNodesAndRailsFollowEachOtherAsTheyAreExecuted) {
   EXPECT_GE(rows, test::at_least(40));
   if (!test::all_seeds()) return;
   EXPECT_LT(mean, 0.05);
+}
+
+TEST(SickRows, CallsBothWaysOverNodesAndRailsFollowEachOtherAsTheyAreExecuted) {
+  for (const auto gaps_of : {to_and_fro, backward}) {
+    const auto [rows, mean] = compare(60, draw_nodes, 0.4, gaps_of);
+    EXPECT_GE(rows, test::at_least(24));
+    const auto [rails, of_rails] = compare(60, draw_rails, 0.2, gaps_of);
+    EXPECT_GE(rails, test::at_least(16));
+    if (!test::all_seeds()) continue;
+    EXPECT_LT(mean, 0.05);
+    EXPECT_LT(of_rails, 0.02);
+  }
 }
 
 /// A sick link on top of others, whatever dimension it lies in, makes no call follow an equal one sooner, but for a

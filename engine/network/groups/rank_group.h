@@ -42,11 +42,11 @@ struct RankGroup {
     for (std::int32_t i = 0; i < depth; ++i) product *= levels[static_cast<std::size_t>(i)].extent;
     return product;
   }
-  /// Whether a member of this group shares it with all members of its other group, as far as single levels tell.
+  /// Whether every group of the other kind lies within one group of this kind, as far as single levels of it tell.
   [[nodiscard]] bool holds(const RankGroup& other) const {
     const auto in = [](const Level& inner, const Level& outer) {
       return inner.stride % outer.stride == 0 &&
-             (inner.extent - 1) * inner.stride <= (outer.extent - 1) * outer.stride;
+             outer.extent * outer.stride % (inner.extent * inner.stride) == 0;
     };
     const auto mine = std::span(levels).first(static_cast<std::size_t>(depth)),
                theirs = std::span(other.levels).first(static_cast<std::size_t>(other.depth));

@@ -16,6 +16,7 @@
 // are sick (SickLinks::share_of_added()); no call follows sooner than its busiest link is done with the one before.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -78,7 +79,7 @@ class CollectivePrices {
   [[nodiscard]] Seconds saved_in_row(const CollectiveKey& key, const Gaps& between) const;
   /// As time(), of an operation that comes again and again, so that its first call follows another one, too.
   [[nodiscard]] Seconds time_in_row(const CollectiveKey& key) const {
-    return time(key) - saved_in_row(key, {0.0});
+    return time(key) - std::min(1.0, key.calls) * saved_in_row(key, {0.0});
   }
 
   /// Whether sick links put members of an exchange ahead of others; not where all of them slow the same one both ways.

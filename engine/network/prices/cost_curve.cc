@@ -151,11 +151,11 @@ constexpr std::size_t kMostRows = 8;
 
 using Kind = CurveParts::Stage::Kind;
 
-/// The most frequent kind of rings whose hops are alike, of several the fastest.
+/// The most frequent kind of rings whose hops are equal, of several the fastest.
 const Kind* usual_kind(const std::vector<Kind>& kinds) {
   const Kind* usual = nullptr;
   for (const Kind& kind : kinds) {
-    if (!kind.ring.is_affine()) continue;
+    if (!kind.ring.of_equal_hops()) continue;
     const bool more = usual == nullptr || kind.number > usual->number ||
                       (kind.number == usual->number && kind.ring.at(1) < usual->ring.at(1));
     if (more) usual = &kind;
@@ -173,7 +173,7 @@ HopTime fastest_hop(const std::vector<Kind>& kinds, double bytes, double step) {
 }
 
 /// No rows where it is not known how many members a line has. Where no kind of rings has equal hops, the other lines
-/// are as its fastest hop, so that a row takes no longer than it is run.
+/// are as its fastest hop, so that a run takes no longer than its row.
 Runs runs_of(const Stages& stages, double bytes, double step, bool one_way) {
   std::vector<RowStage> healthy;
   std::vector<const Kind*> usual;  // by stage; null: all lines are alike, or none has equal hops

@@ -83,7 +83,7 @@ struct CurveParts {
     std::vector<RingTime> rings;
     double steps = 0;  ///< messages that a member of a ring sends one after the other; 0 where it is none
     /// Of stages whose rings are not all alike: each kind of those that keep step, also of those of which `lines` tell,
-    /// and their number. None where some do not.
+    /// and their number. In upper bounds none where some do not.
     struct Kind {
       RingTime ring;
       std::size_t number = 0;
@@ -137,13 +137,14 @@ class CostCurve {
   /// A call of a row of equal ones.
   struct InRow {
     double step = 0;              ///< seconds that each message takes beside the latency of its links
-    Gaps gaps;                    ///< seconds for which members are busy between two calls
+    Gaps gaps;                    ///< what lies before the calls of a cycle
     double healthy = 0, now = 0;  ///< seconds of a call on healthy links, and on these: at()
     friend bool operator==(const InRow&, const InRow&) = default;
   };
   /// Seconds by which such a call follows an equal one sooner than it ends, as its rings tell. Empty where the curve
-  /// has no rings, unless `one_way`: each dimension is gone through once. Calls are run (row_of_calls.h) where one line
-  /// of the members has slow hops and they are few. Elsewhere, `one_way`, members that a slow ring makes late find the
+  /// has no rings, unless `one_way`: each dimension is gone through once. Calls are run (row_of_calls.h) where rings
+  /// keep step and members are few, with the slow hops of one line at a time; where several lines are slow, no more is
+  /// saved than by any of them and than follows. Elsewhere, `one_way`, members that a slow ring makes late find the
   /// messages of the other stages waiting, and only they are late: half of what is added is saved at most. Else the
   /// stages on the way back are those on the way there, the last one the first: both are one ring that is gone through
   /// twice, and it follows when the others are over, but no sooner than without them. Of contended rings that of their

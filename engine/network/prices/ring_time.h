@@ -67,6 +67,7 @@ class RingTime {
   [[nodiscard]] std::vector<HopTime> hop_times(double message_bytes, double step) const;
 
   [[nodiscard]] bool is_affine() const { return rates_.size() == 1; }
+  [[nodiscard]] bool of_equal_hops() const { return hops_->kinds.size() == 1; }
   /// Whether the ring consists of these hops, in this order.
   [[nodiscard]] bool is_of(std::span<const Hop> hops) const;
 

@@ -50,19 +50,19 @@ class Row {
 
   /// Runs a cycle. Returns how much later the last member is free.
   double cycle(const Gaps& gaps) {
-    for (std::size_t i = 0; i < gaps.size(); ++i) call(gaps[i], i % 2 == 1);
+    for (const Gap& gap : gaps) call(gap);
     const double latest = std::ranges::max(std::span(state_).first(members_));
     for (double& time : state_) time -= latest;
     return latest;
   }
 
  private:
-  void call(const Gap& gap, bool reversed) {
+  void call(const Gap& gap) {
     const std::span<double> free = std::span(state_).first(members_);
     if (gap.together) std::ranges::fill(free, std::ranges::max(free));
     for (double& time : free) time += gap.seconds;
     for (std::size_t k = 0; k < stages_.size(); ++k) {
-      const std::size_t s = reversed ? stages_.size() - 1 - k : k;
+      const std::size_t s = gap.backwards ? stages_.size() - 1 - k : k;
       const std::size_t stride = strides_[s], block = stride * stages_[s].members;
       std::size_t sent = sent_[s];
       for (std::size_t first = 0; first < members_; first += block) {

@@ -18,11 +18,13 @@
 
 namespace shardscape::network {
 
-/// What lies before a call.
+/// What lies before a call, and which way that goes.
 struct Gap {
-  double seconds = 0;     ///< for which each member is busy
-  bool together = false;  ///< all members begin that at one time, since they have waited for each other
-  constexpr Gap(double busy = 0, bool waited = false) : seconds(busy), together(waited) {}
+  double seconds = 0;      ///< for which each member is busy
+  bool together = false;   ///< all members begin that at one time, since they have waited for each other
+  bool backwards = false;  ///< the call goes through the stages from the last to the first
+  constexpr Gap(double busy = 0, bool waited = false, bool back = false)
+      : seconds(busy), together(waited), backwards(back) {}
   friend bool operator==(const Gap&, const Gap&) = default;
 };
 /// The gaps before the calls of a cycle, which comes again and again.
@@ -44,19 +46,17 @@ struct RowStage {
   std::size_t steps = 0;    ///< messages that each of them sends
   HopTime hop;              ///< of all lines but one
   std::vector<HopTime>
-      slow;  ///< the hops of one line, in the order of the ring; empty: it is like the others
+      slow;  ///< the hops of that one, in the order of the ring; empty: it is like the others
 };
 
-/// Messages of one cycle of calls, of which up to 32 are run.
+/// Messages of one cycle of calls; up to 32 cycles are run.
 double messages_in_cycle(std::span<const RowStage> stages, const Gaps& gaps);
-/// The most that are worth it: up to some hundred microseconds in all. Beyond them the mean of the gaps stands for a
-/// ring, and half of what is added for several stages (CostCurve::saved_in_row()).
+/// The most in a cycle that are worth it: up to some hundred microseconds for a row. Beyond them the mean of the gaps
+/// stands for a ring, and half of what is added for several stages (CostCurve::saved_in_row()).
 constexpr double kMostInCycle = 1 << 11;
 
 /// Seconds after which a call follows the one before, in the mean over many cycles: to 1e-9 where what members do comes
-/// again within eight cycles, else to some tenths of a percent. In a cycle of several calls every
-/// other one goes through the stages backwards: a layer gathers what another of its calls has scattered.
-/// O(messages_in_cycle()).
+/// again within eight cycles, else to some tenths of a percent. O(messages_in_cycle()).
 double mean_in_row(std::span<const RowStage> stages, const Gaps& gaps);
 
 }  // namespace shardscape::network

@@ -161,7 +161,7 @@ class SickLinks {
   std::size_t curves_ = 0;  ///< number of sets of faults and curves in known_
   // Room for the draws of faults for one choice of degrees; some megabytes.
   SlotMemo<SickPriceKey, double, 1 << 16> prices_;
-  SlotMemo<SickRowKey, double, 1 << 15> saved_;
+  SlotMemo<SickRowKey, double, 1 << 14> saved_;
   // The links of slices on the healthy network.
   Memo<SlicesKey, SliceLinks> slices_;
   Memo<std::uint32_t, Parts> parts_;  ///< key: KnownWay::number

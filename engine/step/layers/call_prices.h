@@ -39,7 +39,7 @@ struct CallPrices {
   [[nodiscard]] Seconds time(ParallelGroup kind, const network::CollectiveKey& asked) const {
     return collectives.time(asked) - spared_in_turn(kind, asked);
   }
-  /// The same beside every pass, where those of the pass before have just ended.
+  /// The same beside every pass, right behind those of the pass before; where these end sooner, sick links cost less.
   [[nodiscard]] Seconds time_in_row(ParallelGroup kind, const network::CollectiveKey& asked) const {
     return collectives.time_in_row(asked) - spared_in_turn(kind, asked);
   }

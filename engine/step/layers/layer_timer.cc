@@ -34,8 +34,12 @@ network::Gaps LayerTimer::work_between(const PartCost& part, ParallelGroup group
   const double left = std::max(0.0, work.value());
   network::Gaps gaps;
   const bool joins = prices_->groups[ParallelGroup::expert].holds(prices_->groups[group]);
-  if ((left <= 0 && !joins) || calls < 1 || calls > static_cast<double>(gaps.capacity()))
-    return {left / std::max(1.0, calls)};
+  if (calls < 1 || (left <= 0 && !joins)) return {left / std::max(1.0, calls)};
+  if (calls > static_cast<double>(gaps.capacity())) {
+    gaps.assign(joins ? gaps.capacity() : 1, left / calls);
+    gaps.front().together = joins;
+    return gaps;
+  }
   const double of_device = part.device > Seconds(0) ? left / part.device.value() : 0;
   Seconds before;
   bool waited = false;
@@ -45,11 +49,13 @@ network::Gaps LayerTimer::work_between(const PartCost& part, ParallelGroup group
     waited = waited || (joins && call.group == ParallelGroup::expert);
     if (is_of_experts(call.group) || prices_->groups[call.group].alone()) continue;
     for (double repeat = 0; repeat < call.repeats; ++repeat)
-      gaps.emplace_back(of_device * std::exchange(before, Seconds(0)).value(), std::exchange(waited, false));
+      gaps.emplace_back(of_device * std::exchange(before, Seconds(0)).value(), std::exchange(waited, false),
+                        call.op == network::CollectiveOp::reduce_scatter);
   }
   // What is done behind the last call is done before the first one of the next layer.
   const double done = network::mean_of(gaps) * static_cast<double>(gaps.size());
-  gaps.front() = {gaps.front().seconds + std::max(0.0, left - done), gaps.front().together || waited};
+  gaps.front().seconds += std::max(0.0, left - done);
+  gaps.front().together = gaps.front().together || waited;
   return gaps;
 }
 
@@ -62,8 +68,11 @@ EnumArray<ParallelGroup, Seconds> LayerTimer::price_calls(const PartCost& part) 
   const auto time_of = [&](const model::CollectiveCall& call) {
     const auto [time, added] = priced(call);
     if (added <= Seconds(0) || is_of_experts(call.group)) return time;
-    network::Gaps& gaps = work[call.group];
-    if (gaps.empty()) gaps = work_between(part, call.group);
+    network::Gaps& of_group = work[call.group];
+    if (of_group.empty()) of_group = work_between(part, call.group);
+    network::Gaps gaps = of_group;
+    if (call.op == network::CollectiveOp::reduce_scatter)
+      for (network::Gap& gap : gaps) gap.backwards = !gap.backwards;
     return time - saved_in_row(call, gaps);
   };
   EnumArray<ParallelGroup, Seconds> times = call_times(

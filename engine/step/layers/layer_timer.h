@@ -47,7 +47,8 @@ class LayerTimer {
   /// Times the calls of a part, which may overlap with work of the part under faults.
   [[nodiscard]] EnumArray<ParallelGroup, Seconds> price_calls(const PartCost& part) const;
   /// Seconds of a part's work that hide no call yet, before each call in turn; their mean where there are more calls
-  /// than a row tells apart. Behind an exchange of experts the members of the group that it takes in begin together.
+  /// than a row tells apart. Behind an exchange of experts between all members of the group they begin together. What
+  /// scatters goes through the stages backwards.
   [[nodiscard]] network::Gaps work_between(const PartCost& part, ParallelGroup group) const;
   /// CallPrices::priced(); asks once for each of the few different calls that the passes of a stage make.
   [[nodiscard]] network::CollectivePrices::Priced priced(const model::CollectiveCall& call) const;

@@ -315,14 +315,8 @@ class TrainingEmitter {
     now_.hidden = hidden_gather(stack_.communication, gather, Seconds(forward), in_.pipeline);
   }
 
-  /// What traffic of the stage takes by itself; under dualpipe, where a stage and its mirror make these calls together,
-  /// what it takes on the slower of their links.
   [[nodiscard]] Seconds expected(const DataTraffic::Part& part) const {
-    const auto on = [&](std::int32_t stage) {
-      return builder_.estimate(lanes_[part.group], part.op, part.bytes, part.calls, slice(stage));
-    };
-    const Seconds own = on(now_.stage);
-    return in_.pipeline.both_ways() ? std::max(own, on(in_.plan.pipeline - 1 - now_.stage)) : own;
+    return builder_.estimate(lanes_[part.group], part.op, part.bytes, part.calls, slice(now_.stage));
   }
 
   /// What calls beside a pass are expected to take among groups of other stages that take turns.

@@ -56,6 +56,59 @@ std::set<std::int32_t> members(const RankGroup& group) {
   return ranks;
 }
 
+/// The members of the group that a rank lies in.
+std::set<std::int32_t> members_with(const RankGroup& group, std::int32_t rank) {
+  std::int32_t first = rank;
+  for (const RankGroup::Level& level : std::span(group.levels).first(static_cast<std::size_t>(group.depth)))
+    first -= rank / level.stride % level.extent * level.stride;
+  std::set<std::int32_t> ranks;
+  for (const std::int32_t offset : members(group)) ranks.insert(first + offset);
+  return ranks;
+}
+
+TEST(PlanGroups, HoldThoseThatLieWithinThem) {
+  int held = 0, tensor_by_experts = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    test::ScenarioGenerator random(seed);
+    ParallelPlan plan = plan_in(
+        random.coin() ? kDefaultRankOrder
+                      : RankOrder{PlanAxis::data, PlanAxis::context, PlanAxis::tensor, PlanAxis::pipeline});
+    plan.tensor = random.pick({1, 2, 8});
+    plan.context = random.pick({1, 2, 3});
+    plan.data = random.pick({2, 5, 8});
+    plan.pipeline = 2;
+    plan.expert = random.pick({1, 2, 5, 8});
+    plan.expert_tensor = 1;
+    if (plan.tensor * plan.context * plan.data % plan.expert != 0) continue;
+    const RankGroups groups = PlanLayout(plan).groups();
+    for (const ParallelGroup outer : enum_values<ParallelGroup>()) {
+      for (const ParallelGroup inner : enum_values<ParallelGroup>()) {
+        if (!groups[outer].holds(groups[inner]) || groups[inner].alone()) continue;
+        ++held;
+        tensor_by_experts += outer == ParallelGroup::expert && inner == ParallelGroup::tensor ? 1 : 0;
+        for (std::int32_t rank = 0; rank < plan.gpus(); ++rank)
+          EXPECT_TRUE(
+              std::ranges::includes(members_with(groups[outer], rank), members_with(groups[inner], rank)))
+              << "seed " << seed << ": " << name_of(outer) << ", " << name_of(inner) << ", rank " << rank;
+      }
+    }
+  }
+  EXPECT_GT(held, 500);
+  EXPECT_GT(tensor_by_experts, 10);
+}
+
+// Expert groups {0..19}, {20..39}, ...: of the context groups {r, r + 8} that of rank 16 lies in two of them.
+TEST(PlanGroups, HoldNoneThatCrossTheirEnds) {
+  RankGroup experts, context;
+  experts.push(20, 1);
+  context.push(2, 8);
+  EXPECT_FALSE(experts.holds(context));
+  RankGroup wider;
+  wider.push(32, 1);
+  EXPECT_TRUE(wider.holds(context));
+  EXPECT_FALSE(context.holds(wider));
+}
+
 TEST(PlanGroups, SpanTheirAxesInEveryRankOrder) {
   using enum PlanAxis;
   RankOrder order = {tensor, context, data, pipeline};
