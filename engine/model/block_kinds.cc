@@ -334,10 +334,11 @@ Reason tensor_rule(const ModelSpec& model, std::int32_t tensor, bool splits_expe
   return Reason::none;
 }
 
-Flops model_flops_per_sequence(const ModelSpec& model, std::int64_t tokens) {
+Flops model_flops_per_sequence(const ModelSpec& model, std::int64_t tokens, double of_attention) {
   const auto s = static_cast<double>(tokens), hidden = static_cast<double>(model.hidden);
   const auto block = [&](std::size_t kind) {
-    return 2 * s * product_parameters(model, kind) + kind_of(model, kind).attention.core_flops(model, s);
+    return 2 * s * product_parameters(model, kind) +
+           of_attention * kind_of(model, kind).attention.core_flops(model, s);
   };
   double flops = 0;
   for (const BlockRun& run : all_layers(model)) flops += run.count * block(run.kind);

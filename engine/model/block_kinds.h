@@ -94,7 +94,12 @@ Reason tensor_rule(const ModelSpec& model, std::int32_t tensor, bool splits_expe
 
 /// Matrix FLOPs of forward and backward of one sequence over the whole model, attention counted in full (Narayanan et
 /// al. 2021, appendix; the convention behind published MFU figures). Counts the experts that a token goes through, and
-/// the modules that predict further tokens.
-Flops model_flops_per_sequence(const ModelSpec& model, std::int64_t tokens);
+/// the modules that predict further tokens. `of_attention`: share of the full attention that counts, 0..1; a causal
+/// mask leaves one half.
+Flops model_flops_per_sequence(const ModelSpec& model, std::int64_t tokens, double of_attention = 1);
+/// What of these FLOPs is left with half of the attention, 0.5..1.
+inline double causal_share(const ModelSpec& model, std::int64_t tokens) {
+  return model_flops_per_sequence(model, tokens, 0.5) / model_flops_per_sequence(model, tokens);
+}
 
 }  // namespace shardscape::model

@@ -15,7 +15,8 @@ namespace shardscape {
 ///   extrapolated  there are none that are closer than that, or none of so many GPUs
 enum class Evidence : std::uint8_t { none, measured, near, extrapolated };
 
-/// The property in which the nearest measurements differ from the prediction.
+/// The property in which the nearest measurements differ from the prediction. The name of `none` is read beside that of
+/// Evidence::none, which means the contrary.
 enum class EvidenceGap : std::uint8_t {
   none,
   file,
@@ -27,6 +28,8 @@ enum class EvidenceGap : std::uint8_t {
   scale,
   degrees
 };
+SHARDSCAPE_ENUM_NAMES(EvidenceGap, "nothing", "file", "phase", "device", "precision", "model_kind", "stack",
+                      "scale", "degrees");
 
 struct Assessment {
   /// Relative, one sigma: of predictions like this, 68 % lie within it. Above 0; NaN where nothing is known.

@@ -318,7 +318,7 @@ constexpr FixedColumn kOutputs[] = {
     {"tokens_per_s_per_gpu", "s-1", f8, kOutput, larger, kBoth, nullptr,
      "tokens per second and GPU", output_number<&Prediction::tokens_per_s_per_gpu>},
     {"mfu", "1", f8, kOutput, larger, kTraining, nullptr,
-     "model FLOPs utilisation: matrix FLOPs of forward and backward without recomputation over peak dense FLOPs",
+     "model FLOPs utilisation: matrix FLOPs of forward and backward without recomputation, of attention all and not the half that a causal mask leaves, over peak dense FLOPs",
      output_number<&Prediction::mfu>},
     {"outside_domain", "1", boolean, kOutput, neither, kTraining, nullptr,
      "contention that the hierarchical mode cannot see may move the step by more than 5 %: compare with the flattened mode (the mode checked has executed all of them but those of very many events)",

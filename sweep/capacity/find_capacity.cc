@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -93,23 +94,43 @@ class Search {
   [[nodiscard]] bool goes_on() const { return !options_.go_on || options_.go_on(); }
 
   /// Plans that floors cut off miss at least what the floors show: those that may still miss by less than what was
-  /// simulated are simulated, too, the least first. Where this is stopped the nearest is that of what was seen; that no
-  /// plan does is proved all the same.
+  /// simulated are simulated, too, the least first, as many side by side as there are threads. Where this is stopped
+  /// the nearest is that of what was seen; that no plan does is proved all the same.
   void look_nearer(CapacityAnswer& answer, CapacityPoint& nearest) {
     std::ranges::sort(cut_, {}, [](const Cut& cut) { return std::pair(cut.at_least, cut.id); });
-    for (const Cut& cut : cut_) {
-      if (keeps_up(nearest) && cut.at_least >= nearest.worst()) break;
-      Looked looked{
-          CapacityFate::latency_floor, {cut.id, job_.space().point(cut.id), cut.gpus, {}, false, {}}, false};
-      simulate(looked);
-      if (!goes_on()) break;
-      --answer.fates[static_cast<std::size_t>(CapacityFate::latency_floor)];
-      ++answer.fates[static_cast<std::size_t>(looked.fate)];
-      if (!looked.point.simulated) continue;
-      if (says_more(looked.point, nearest)) nearest = looked.point;
-      answer.simulated.push_back(std::move(looked.point));
+    const auto settled = [&](const Cut& cut) { return keeps_up(nearest) && cut.at_least >= nearest.worst(); };
+    for (std::span<const Cut> left = cut_; !left.empty() && !settled(left.front()) && goes_on();) {
+      // A plan for each thread. Those that would not have been come to one after the other are dropped.
+      std::vector<Looked> next;
+      for (const Cut& cut : left.first(std::min(left.size(), static_cast<std::size_t>(options_.threads))))
+        next.push_back({CapacityFate::latency_floor, at(cut.id, cut.gpus), false});
+      do_all(next, [this](Looked& looked) { simulate(looked); });
+      for (std::size_t i = 0; i < next.size() && next[i].done && !settled(left[i]); ++i) {
+        --answer.fates[static_cast<std::size_t>(CapacityFate::latency_floor)];
+        ++answer.fates[static_cast<std::size_t>(next[i].fate)];
+        CapacityPoint& point = next[i].point;
+        if (!point.simulated) continue;
+        if (says_more(point, nearest)) nearest = point;
+        answer.simulated.push_back(std::move(point));
+      }
+      left = left.subspan(next.size());
     }
     std::ranges::sort(answer.simulated, {}, &CapacityPoint::id);
+  }
+
+  /// The plan of an id, which nothing is known of.
+  [[nodiscard]] CapacityPoint at(std::uint64_t id, std::int64_t gpus) const {
+    return {id, job_.space().point(id), gpus, {}, false, {}};
+  }
+
+  /// Looks at all by `look`, in parallel; those that a stop leaves are not done.
+  template <class Look>
+  void do_all(std::vector<Looked>& all, Look look) const {
+    tbb::parallel_for(std::size_t{0}, all.size(), [&](std::size_t i) {
+      if (!goes_on()) return;
+      look(all[i]);
+      all[i].done = goes_on();
+    });
   }
 
   /// All plans for the workload on one of the numbers of GPUs, by id.
@@ -117,15 +138,11 @@ class Search {
     const auto [first, end] = job_.space().points_on(count);
     std::vector<Looked> all;
     for (std::uint64_t id = first; id < end; ++id) {
-      const PointIndex point = job_.space().point(id);
-      if (point.setting % job_.study().workloads.size() != workload) continue;
-      all.push_back({CapacityFate::rule, {id, point, job_.study().gpu_counts[count], {}, false, {}}, false});
+      CapacityPoint point = at(id, job_.study().gpu_counts[count]);
+      if (point.point.setting % job_.study().workloads.size() != workload) continue;
+      all.push_back({CapacityFate::rule, std::move(point), false});
     }
-    tbb::parallel_for(std::size_t{0}, all.size(), [&](std::size_t i) {
-      if (!goes_on()) return;
-      look(all[i]);
-      all[i].done = goes_on();
-    });
+    do_all(all, [this](Looked& looked) { look(looked); });
     return all;
   }
 

@@ -215,6 +215,22 @@ void add_study_arguments(CLI::App& command, StudyArguments& arguments) {
 
 bool is_results(const fs::path& file) { return file.extension() == ".h5" || file.extension() == ".parts"; }
 
+namespace {
+
+/// The file, or where there is none the study of that name which comes with the program: "llama3.1-70b-64xa100", or
+/// its path in the project's folder, as examples have it.
+fs::path study_file(const fs::path& file) {
+  std::error_code error;
+  const std::optional<fs::path> published = published_folder();
+  if (!published || fs::exists(file, error)) return file;
+  const fs::path folder = published->parent_path() / "studies";
+  const bool path = file.parent_path() == "sweep/studies";
+  const fs::path ready = folder / (path ? file.filename().string() : file.string() + ".yaml");
+  return (path || !file.has_parent_path()) && fs::is_regular_file(ready, error) ? ready : file;
+}
+
+}  // namespace
+
 sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, bool quiet) {
   const GivenStudy* given = common.given;
   GivenStudy stored;
@@ -233,7 +249,7 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, 
   options.objective_columns = objective_columns();
   options.fixed_columns = column_names([](const auto&) { return true; });
   const yaml::Catalog catalog = make_catalog(common);
-  auto study = given == nullptr ? sweep::load_study(arguments.file, catalog, options)
+  auto study = given == nullptr ? sweep::load_study(study_file(arguments.file), catalog, options)
                                 : sweep::parse_study(given->text, given->file.string(),
                                                      given->file.parent_path(), catalog, options);
   if (!study) throw BadInput(study.error());
@@ -280,6 +296,9 @@ CLI::Option* add_force(CLI::App& command, bool& force) {
 }
 
 results::ResultReader open_results(const fs::path& file) {
+  if (std::error_code error; file.extension() == ".yaml" && fs::is_regular_file(file, error))
+    throw BadInput(file.string() + ": is a study, not what came of one: shardscape sweep " +
+                   shell_line({file.string()}) + " -o OUT.h5 makes that");
   results::remove_leftovers(file);
   return results::ResultReader(file);
 }

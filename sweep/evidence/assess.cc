@@ -41,7 +41,8 @@ Distance distance(const Regime& regime, const Cell& cell) {
   };
   const Regime& known = cell.regime;
   const Widening& widening = kWidening[regime.phase];
-  differ(known.device != regime.device, EvidenceGap::device, widening.device);
+  differ(known.device != regime.device, EvidenceGap::device,
+         regime.typical ? std::max(kTypicalShares, widening.device) : widening.device);
   differ(known.precision != regime.precision, EvidenceGap::precision, widening.precision);
   differ(known.model_kind != regime.model_kind, EvidenceGap::model_kind, widening.model_kind);
   differ(known.stack != regime.stack, EvidenceGap::stack, widening.stack);

@@ -27,6 +27,10 @@ struct Widening {
 inline constexpr EnumArray<Phase, Widening> kWidening = {
     {Widening{0.05, 0.03, 0.10, 0.07}, Widening{0.11, 0.17, 0.16, 0.10}}};  // training, inference
 
+/// What it adds that a device is known by its data sheet alone, in place of Widening::device: shares of peaks that are
+/// typical of others are up to a third off (hw_presets/README.md).
+inline constexpr double kTypicalShares = 0.25;
+
 /// What each doubling of the GPUs beyond those measured adds: half of what Llama 3 405B loses from 8,192 to 16,384 GPUs
 /// (Dubey et al. 2024, arXiv:2407.21783, table 4: MFU 43 and 41 %), as part of it is predicted.
 inline constexpr double kDoubling = 0.02;

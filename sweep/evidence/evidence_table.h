@@ -25,6 +25,8 @@ struct Regime {
   /// Whether the device says which shares of its peaks it sustains. Otherwise predictions take the full peaks, which no
   /// measured device has reached.
   bool sustained = true;
+  /// Whether some of these shares are not the device's own but typical of others, as of a device by its data sheet.
+  bool typical = false;
 };
 
 /// The degrees of a plan that its collectives grow with. (Replicas grow with the GPUs, which Regime holds.)

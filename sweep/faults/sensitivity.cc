@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "engine/spec/fault.h"
@@ -28,9 +29,10 @@ void require_samples(const ResultReader& reader) {
 
 /// A row of /fault_samples, without the point's id.
 struct Row {
-  std::int32_t fault = 0;
+  std::int32_t sample = 0, fault = 0;
   FaultKind kind = FaultKind::soft_link;
   std::int32_t link = -1, device = -1;
+  double derate = 0;
   double slowdown = 0;  ///< NaN where unreachable
 };
 
@@ -38,21 +40,26 @@ std::int32_t id_or_none(double value) { return std::isnan(value) ? -1 : static_c
 
 template <class Use>
 void for_each_row(const ResultReader& reader, const Use& use) {
-  for (results::RowScan scan(reader.samples(), {"fault", "kind", "link_id", "device", "slowdown"});
+  for (results::RowScan scan(reader.samples(),
+                             {"sample", "fault", "kind", "link_id", "device", "derate", "slowdown"});
        scan.next();) {
-    const auto fault = scan.values(0), kind = scan.values(1), link = scan.values(2), device = scan.values(3),
-               slowdown = scan.values(4);
+    const auto sample = scan.values(0), fault = scan.values(1), kind = scan.values(2), link = scan.values(3),
+               device = scan.values(4), derate = scan.values(5), slowdown = scan.values(6);
     for (std::size_t i = 0; i < scan.size(); ++i) {
-      use(Row{static_cast<std::int32_t>(fault[i]), static_cast<FaultKind>(kind[i]), id_or_none(link[i]),
-              id_or_none(device[i]), slowdown[i]});
+      use(Row{static_cast<std::int32_t>(sample[i]), static_cast<std::int32_t>(fault[i]),
+              static_cast<FaultKind>(kind[i]), id_or_none(link[i]), id_or_none(device[i]), derate[i],
+              slowdown[i]});
     }
   }
 }
 
 class Gatherer {
  public:
-  void add(double slowdown) {
+  void add(const Row& row) {
+    const double slowdown = row.slowdown;
     ++samples_;
+    draws_.insert(row.sample);
+    left_ += row.derate;
     if (std::isnan(slowdown)) return;
     ++reached_;
     sum_ += slowdown;
@@ -62,7 +69,15 @@ class Gatherer {
   [[nodiscard]] PlaceSensitivity finish(std::string place, bool link) const {
     constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
     const auto count = static_cast<double>(reached_);
-    PlaceSensitivity result{std::move(place), link, samples_, samples_ - reached_, kNaN, kNaN, kNaN};
+    PlaceSensitivity result{std::move(place),
+                            link,
+                            samples_,
+                            samples_ - reached_,
+                            kNaN,
+                            kNaN,
+                            kNaN,
+                            draws_.size(),
+                            left_ / static_cast<double>(samples_)};
     if (reached_ == 0) return result;
     result.mean = sum_ / count;
     result.max = max_;
@@ -72,7 +87,8 @@ class Gatherer {
 
  private:
   std::uint64_t samples_ = 0, reached_ = 0, noticeable_ = 0;
-  double sum_ = 0, max_ = -std::numeric_limits<double>::infinity();
+  std::set<std::int32_t> draws_;
+  double left_ = 0, sum_ = 0, max_ = -std::numeric_limits<double>::infinity();
 };
 
 void worst_first(std::vector<PlaceSensitivity>& places) {
@@ -151,7 +167,7 @@ std::vector<PlaceSensitivity> rank_places(const ResultReader& reader) {
     const bool device = row.link < 0;
     const std::string name =
         device ? fmt::format("{} {}", name_of(row_of(row.kind).owner), row.device) : names[row.link];
-    places[{device, device ? row.device : row.link, name}].add(row.slowdown);
+    places[{device, device ? row.device : row.link, name}].add(row);
   });
   std::vector<PlaceSensitivity> ranked;
   for (const auto& [key, gathered] : places)
@@ -167,7 +183,7 @@ std::vector<PlaceSensitivity> rank_dimensions(const ResultReader& reader) {
   std::map<std::pair<bool, std::int32_t>, Gatherer> groups;
   for_each_row(reader, [&](const Row& row) {
     const bool device = row.link < 0;
-    groups[{device, device ? static_cast<std::int32_t>(row.kind) : dimension_of[row.link]}].add(row.slowdown);
+    groups[{device, device ? static_cast<std::int32_t>(row.kind) : dimension_of[row.link]}].add(row);
   });
   const auto dimensions = reader.link_dimensions();
   std::vector<PlaceSensitivity> ranked;

@@ -37,6 +37,10 @@ struct PlaceSensitivity {
   std::uint64_t unreachable = 0;  ///< number of these that cut the fabric; the other columns leave them out
   double mean = 0, max = 0;       ///< slowdowns; NaN where no samples are left
   double above_1pct = 0;          ///< share of the samples with a slowdown above 0.01
+  /// How often it was drawn, each time for all points: where seldom, a slowdown says more of what was drawn than of the
+  /// place.
+  std::uint64_t draws = 0;
+  double left = 0;  ///< mean share of its rate that was left, 0 of what is down
 };
 
 /// Places by mean slowdown, largest first; equal ones in the order of links, then devices.

@@ -42,8 +42,9 @@ const Framework* find_framework(std::string_view name) {
   if (file == std::end(kFiles)) return nullptr;
   const auto at = static_cast<std::size_t>(file - std::begin(kFiles));
   std::call_once(read[at], [&] {
-    auto framework = read_framework(std::string(file->second()),
-                                    fmt::format("sweep/launch/frameworks/{}.yaml", name), find_framework);
+    auto framework =
+        read_framework(std::string(file->second()),
+                       fmt::format("sweep/launch/frameworks/{}-options.yaml", name), find_framework);
     SHARDSCAPE_CHECK(framework.has_value(), framework.error().to_string());
     frameworks[at] = *std::move(framework);
   });

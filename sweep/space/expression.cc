@@ -206,6 +206,7 @@ class ExpressionParser {
     bool rate = false, per_second = false;  ///< has numbers with the unit of a rate; has names of rates
     std::string_view unit = {};             ///< empty: not known
     bool quantity = false;                  ///< has a number with a unit
+    bool bare = false;                      ///< is one number without a unit
     Token beside = {};  ///< what is no rate and has a number with the unit of one added to it, or taken off
   };
   using Parsed = tl::expected<Operand, ExpressionError>;
@@ -357,6 +358,14 @@ class ExpressionParser {
       return fail(number.token.offset, quote(other.token.text) + " has " + words(other.unit) +
                                            ", and is compared with a number that has " + words(number.unit));
     }
+    constexpr double kLeastBytes = 1e6;  // nothing that is asked about has less
+    for (const auto& [number, other] : {std::pair(&left, &right), std::pair(&right, &left)}) {
+      if (number->bare && other->unit == "byte" && number->token.number > 0 &&
+          number->token.number < kLeastBytes)
+        return fail(number->token.offset,
+                    fmt::format("{} is in bytes; write the number with its unit, as {} GB or {} GiB",
+                                quote(other->token.text), number->token.text, number->token.text));
+    }
     if (left.rate == right.rate || left.per_second || right.per_second) return {};
     if (const Token& beside = (left.rate ? left : right).beside; beside.kind != TokenKind::end)
       return fail(beside.offset, quote(beside.text) +
@@ -380,8 +389,7 @@ class ExpressionParser {
 
   Done emit_value(std::size_t name, const Token& token) {
     const std::vector<std::string>& choices = names_[name].choices;
-    const bool first = !token.text.empty() && token.text == names_[name].first_too;
-    const auto found = first ? choices.begin() : std::ranges::find(choices, token.text);
+    const auto found = std::ranges::find(choices, token.text);
     if (found != choices.end()) {
       return emit(Op::push_number, token.offset, 0, static_cast<double>(found - choices.begin()));
     }
@@ -417,6 +425,7 @@ class ExpressionParser {
         left->unit = "";
       }
       left->quantity = left->quantity || right->quantity;
+      left->bare = false;
       left->type = Type::number;
       left->rate = left->rate || right->rate;
       left->per_second = left->per_second || right->per_second;
@@ -483,6 +492,7 @@ class ExpressionParser {
     Operand operand{type, token, 0, token.rate};
     operand.unit = token.unit;
     operand.quantity = !token.unit.empty();
+    operand.bare = token.kind == TokenKind::number && !operand.quantity;
     return operand;
   }
   Parsed push_name(const Token& token, std::size_t name) {

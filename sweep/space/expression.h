@@ -34,7 +34,6 @@ struct ExpressionName {
   std::vector<std::string> choices = {};
   bool rate = false;      ///< per second, so that a number with the unit of a rate may be compared with it
   std::string unit = {};  ///< UDUNITS: "s", "byte", "byte s-1", "Hz"; "1": none; empty: not known, or a rate
-  std::string first_too = {};  ///< another word for the first of `choices`; empty: none
 };
 
 struct ExpressionError {

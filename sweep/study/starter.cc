@@ -203,7 +203,11 @@ class StarterWriter {
       key("  ", "virtual_stages", "[2, 4]", "parts of the model per stage, interleaved");
     }
     key("", "objectives", "[step_time_s, memory_peak_bytes]", "the first ranks; their Pareto front is kept");
-    note("", "constraints: [\"memory <= 70 GB\", \"tp * pp <= 32\"]");
+    const bool staged = stages().size() > 1 && starter_.stack_reference.starts_with("megatron");
+    if (starter_.gpus > 1 && staged)
+      key("", "constraints", "[\"zero < 2 or pp == 1\"]", "Megatron-LM has no ZeRO 2 and 3 over stages");
+    else
+      note("", "constraints: [\"memory <= 70 GB\", \"tp * pp <= 32\"]");
     note("", "hardware: {device.hbm.bandwidth: [3 TB/s, 5 TB/s]}      # what-ifs: any number of the machine");
   }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "engine/base/words.h"
@@ -111,13 +112,7 @@ std::optional<ModelSpec> Loader::model(const Reference& at) {
   }
   const std::optional<std::string> text = text_of(PresetKind::model, found->file, at);
   if (!text) return std::nullopt;
-  std::optional<ModelSpec> whole = model_of_file(*text, found->file);
-  if (whole && !found->also.empty()) {
-    // It was read before, without a problem.
-    const std::optional<Node> node = parse(*text, found->file.string(), diagnostics_);
-    const Node* const checkpoint = also_entry(*node, found->also);
-    if (checkpoint != nullptr && checkpoint->is_map()) whole = checkpoint_of(*whole, *checkpoint);
-  }
+  std::optional<ModelSpec> whole = model_of_file(*text, found->file, found->also);
   if (!whole || !found->layers) return whole;
   Node layers = Node::scalar(std::to_string(*found->layers));
   layers.where = at.node.where;
@@ -146,7 +141,8 @@ std::string nearest_model(const Catalog& catalog, const HuggingFaceShape& shape)
 
 }  // namespace
 
-std::optional<ModelSpec> Loader::model_of_file(const std::string& text, const fs::path& file) {
+std::optional<ModelSpec> Loader::model_of_file(const std::string& text, const fs::path& file,
+                                               std::string_view checkpoint) {
   if (file.extension() == ".json") {
     auto model = read_huggingface(text, huggingface_name(file), file.string(), diagnostics_);
     const auto shape = model ? std::nullopt : huggingface_shape(text);
@@ -159,12 +155,17 @@ std::optional<ModelSpec> Loader::model_of_file(const std::string& text, const fs
   }
   const std::optional<Node> node = parse(text, file.string(), diagnostics_);
   if (!node) return std::nullopt;
-  std::optional<ModelSpec> model = read_model(*node, "", diagnostics_);
+  const std::optional<ModelSpec> model = read_model(*node, "", diagnostics_);
   const Node* const also = model ? node->find("also") : nullptr;
-  bool good = true;
-  for (const Node& item : also != nullptr ? also->items : std::vector<Node>())
-    if (item.is_map()) good = checkpoint_of(*model, item).has_value() && good;
-  return good ? std::move(model) : std::nullopt;
+  std::optional<ModelSpec> asked = model;
+  bool good = model.has_value();
+  for (const Node& item : also != nullptr ? std::span<const Node>(also->items) : std::span<const Node>()) {
+    if (!item.is_map()) continue;
+    std::optional<ModelSpec> its = checkpoint_of(*model, item);
+    good = its.has_value() && good;
+    if (&item == also_entry(*node, checkpoint)) asked = std::move(its);
+  }
+  return good ? asked : std::nullopt;
 }
 
 std::optional<ModelSpec> Loader::checkpoint_of(const ModelSpec& whole, const Node& item) {

@@ -101,9 +101,10 @@ class Loader {
   std::optional<Reference> base_of(PresetKind kind, const Node& map, const std::string& prefix,
                                    const std::filesystem::path& folder);
 
-  /// The model in a model file or a Hugging Face config. What is wrong with the checkpoints of an `also` list is a
-  /// problem of the file.
-  std::optional<ModelSpec> model_of_file(const std::string& text, const std::filesystem::path& file);
+  /// The model in a model file or a Hugging Face config, or of its `also` list the checkpoint of a name that has keys
+  /// of its own. What is wrong with any of that list is a problem of the file.
+  std::optional<ModelSpec> model_of_file(const std::string& text, const std::filesystem::path& file,
+                                         std::string_view checkpoint);
   /// The model of `{base: NAME, layers: 12, ...}`: the named one with other values of some keys.
   std::optional<ModelSpec> changed_model(const Reference& at);
   /// The model with the keys of an item of its `also` list.

@@ -369,6 +369,29 @@ TEST_F(CalibrateTest, FewRowsAreSaid) {
   EXPECT_FALSE(contains(whole.out, "few measurements")) << whole.out;
 }
 
+// Rows that are all slower than predicted look like a slower device; with rows on both sides they do not.
+TEST_F(CalibrateTest, ErrorsOfOneSignAreSaidToLookLikeTheDevice) {
+  write_runs();  // of a stack that is slower throughout
+  const std::string said = ", which looks like the device: --device NAME fits its shares, too";
+  const Finished slow = run({"calibrate", "runs.csv", "--stack", "nanotron-a", "-o", "a.yaml", "--quiet"});
+  EXPECT_TRUE(contains(slow.out, "every step time was measured ")) << slow.out;
+  EXPECT_TRUE(contains(slow.out, " longer than predicted" + said)) << slow.out;
+  const Finished device = run({"calibrate", "runs.csv", "--stack", "nanotron-a", "--device", "h100-sxm-80gb",
+                               "-o", "b.yaml", "--device-output", "c.yaml", "--quiet"});
+  EXPECT_FALSE(contains(device.out, said)) << device.out << device.err;
+  EXPECT_EQ(device.code, 0) << device.err;
+  ASSERT_EQ(run({"validate", "runs.csv", "--predictions", "predicted.csv"}).code, 0);
+  std::string text = read_file(work() / "runs.csv");
+  const test::CsvRow first = test::read_csv(work() / "predicted.csv").front();
+  const test::CsvRow row = test::read_csv(work() / "runs.csv").front();
+  const std::string measured = row.at("measured_step_time_s");
+  text.replace(text.find(measured), measured.size(),
+               std::to_string(0.9 * std::stod(first.at("predicted_step_time_s"))));
+  write("runs.csv", text);
+  const Finished both = run({"calibrate", "runs.csv", "--stack", "nanotron-a", "-o", "d.yaml", "--quiet"});
+  EXPECT_FALSE(contains(both.out, said)) << both.out;
+}
+
 // A table to begin with goes through both commands as it stands.
 TEST_F(CalibrateTest, TemplatesAreTables) {
   const Finished table = run({"calibrate", "--template"});

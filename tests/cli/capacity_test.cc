@@ -4,7 +4,9 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -157,6 +159,20 @@ TEST_F(CapacityTest, StopsWithinASimulationAndSaysWhatIsKnown) {
   const Finished interrupted = running.wait();
   EXPECT_EQ(interrupted.code, 130) << interrupted.err;
   EXPECT_TRUE(contains(interrupted.out, "stopped:")) << interrupted.out;
+}
+
+// What the warning of too few requests proposes are words of the command line, and with them it is gone.
+TEST_F(CapacityTest, TheWarningOfAShortRunCanBePasted) {
+  const std::vector<std::string> few = {"--set", "workload.client.requests=20"};
+  const std::string warning = capacity(few).err;
+  const std::size_t at = warning.find("; add --set ");
+  ASSERT_NE(at, std::string::npos) << warning;
+  std::istringstream words(warning.substr(at + 6, warning.find('\n', at) - at - 6));
+  std::vector<std::string> more(std::istream_iterator<std::string>(words), {});
+  ASSERT_EQ(more.size(), 4U) << warning;
+  const Finished longer = capacity(more);
+  EXPECT_EQ(longer.code, 0) << longer.err;
+  EXPECT_FALSE(contains(longer.err, "too few")) << longer.err;
 }
 
 TEST_F(CapacityTest, ARateTakesThePlaceOfAClosedLoop) {

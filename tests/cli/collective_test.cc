@@ -34,6 +34,22 @@ TEST_F(CollectiveTest, EnginesReduceSmallTensorsFaster) {
   EXPECT_GT(seconds({"all_reduce", "32KiB", "--gpus", "4", "--kernels", "trtllm", "--eager"}), 2 * engine);
 }
 
+// A DGX H100 has 8 GPUs; racks of GB200 have 72.
+TEST_F(CollectiveTest, ANodeThatNoClusterHasIsSaidNotToExist) {
+  const auto warned = [&](const std::string& device, const std::string& gpus) {
+    const Finished finished =
+        run({"collective", "all_reduce", "1GB", "--device", device, "--gpus", gpus, "--json"});
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    EXPECT_TRUE(nlohmann::json::parse(finished.out).contains("time_s"));
+    return finished.err;
+  };
+  EXPECT_EQ(warned("h100-sxm-80gb", "8"), "");
+  EXPECT_EQ(warned("gb200-186gb", "72"), "");
+  EXPECT_TRUE(contains(warned("h100-sxm-80gb", "16"),
+                       "no cluster of the presets has more than 8 h100-sxm-80gb in a node"));
+  EXPECT_TRUE(contains(warned("gb200-186gb", "73"), "has more than 72 gb200-186gb"));
+}
+
 TEST_F(CollectiveTest, AllProblemsAtOnce) {
   const Finished finished = run(
       {"collective", "all_redcue", "-3 MB", "--device", "h100-sxm-80gb", "--gpus", "1", "--kernels", "nccl"});

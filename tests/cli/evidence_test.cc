@@ -53,7 +53,7 @@ TEST_F(EvidenceTest, OfOwnTablesIsWhatStudiesGoBy) {
   const json measured = simulate({"--point", "tp=2,pp=1,recompute=selective,zero=1"});
   EXPECT_NEAR(measured.at("expected_error").get<double>(), 0.2, 1e-9);
   EXPECT_EQ(measured.at("evidence"), "measured");
-  EXPECT_EQ(measured.at("evidence_gap"), "none");
+  EXPECT_EQ(measured.at("evidence_gap"), "nothing");
   const json other = simulate({"--set", "hardware={device.sm.clock: 1 GHz}"});
   EXPECT_GT(other.at("expected_error").get<double>(), 0.2);
   EXPECT_EQ(other.at("evidence"), "near");
@@ -76,7 +76,7 @@ TEST_F(EvidenceTest, IsInResultFilesAndAllThatShowsThem) {
     const bool like_them = row.at("pipeline_parallel") == 1;
     ++(like_them ? measured : unknown);
     EXPECT_EQ(row.at("evidence"), like_them ? "measured" : "none");
-    EXPECT_EQ(row.at("evidence_gap"), like_them ? "none" : "degrees");
+    EXPECT_EQ(row.at("evidence_gap"), like_them ? "nothing" : "degrees");
     if (like_them) {
       EXPECT_NEAR(row.at("expected_error").get<double>(), 0.2, 1e-6);
     } else {

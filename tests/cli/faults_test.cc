@@ -226,9 +226,12 @@ TEST_F(FaultsTest, SensitivityRanksAsTheSamplesSay) {
   std::map<double, std::pair<double, int>> by_link;
   const auto points = reader.samples().point_ids();
   const auto link = reader.samples().read("link_id"), slowdown = reader.samples().read("slowdown");
+  const auto sample = reader.samples().read("sample"), derate = reader.samples().read("derate");
+  std::map<double, std::pair<double, std::set<double>>> drawn;  // by link: sum of derates, samples
   for (std::size_t i = 0; i < points.size(); ++i) {
     by_point[points[i]].first += slowdown[i], ++by_point[points[i]].second;
     by_link[link[i]].first += slowdown[i], ++by_link[link[i]].second;
+    drawn[link[i]].first += derate[i], drawn[link[i]].second.insert(sample[i]);
   }
   const auto step = reader.read("step_time_s");
   double before = 0;
@@ -250,8 +253,13 @@ TEST_F(FaultsTest, SensitivityRanksAsTheSamplesSay) {
   }
   ASSERT_EQ(report.at("by_link").size(), by_link.size());
   double worst = 0;
-  for (const auto& [id, sum] : by_link) worst = std::max(worst, sum.first / sum.second);
+  double worst_link = -1;
+  for (const auto& [id, sum] : by_link)
+    if (sum.first / sum.second > worst) worst = sum.first / sum.second, worst_link = id;
   EXPECT_NEAR(report.at("by_link")[0].at("slowdown_mean").get<double>(), worst, 1e-12);
+  EXPECT_EQ(report.at("by_link")[0].at("draws"), drawn.at(worst_link).second.size());
+  EXPECT_NEAR(report.at("by_link")[0].at("rate_left_mean").get<double>(),
+              drawn.at(worst_link).first / by_link.at(worst_link).second, 1e-12);
   EXPECT_EQ(report.at("by_dimension").size(), 2U);
   const json& distribution = report.at("distribution");
   EXPECT_EQ(distribution.back().at("slowdown"), *std::ranges::max_element(slowdown));
@@ -384,6 +392,38 @@ TEST_F(FaultsTest, FaultsOfTheCommandLineAreChecked) {
   const Finished flattened =
       run({"simulate", "study.yaml", "--fault", "slow_device:1=0.5", "--mode", "flattened"});
   EXPECT_EQ(flattened.code, 0) << flattened.err;
+}
+
+TEST_F(FaultsTest, FaultsOfTheCommandLineSayWhatTheyCost) {
+  write("study.yaml", kSmallStudy);
+  const std::vector<std::string> sick = {"simulate", "study.yaml", "--fault", "slow_device:1=0.5"};
+  std::vector<std::string> words = sick;
+  words.emplace_back("--json");
+  const json found = json::parse(run(words).out),
+             healthy = json::parse(run({"simulate", "study.yaml", "--json"}).out);
+  EXPECT_FALSE(healthy.contains("faults"));
+  const json& cost = found.at("faults");
+  EXPECT_EQ(cost.at("given"), json({"slow_device:1=0.5"}));
+  EXPECT_EQ(cost.at("healthy_time_s"), healthy.at("step_time_s"));
+  EXPECT_EQ(cost.at("time_s"), found.at("step_time_s"));
+  const double slowdown = found.at("step_time_s").get<double>() / healthy.at("step_time_s").get<double>() - 1;
+  EXPECT_GT(slowdown, 0.1);
+  EXPECT_NEAR(cost.at("slowdown").get<double>(), slowdown, 1e-12);
+  EXPECT_TRUE(run(sick).out.starts_with("faults\n  slow_device:1=0.5\n  time ")) << run(sick).out;
+}
+
+// Where GPUs meet in a switch there is no link between two of them: those that there are stand in the message, and are
+// links as they stand there.
+TEST_F(FaultsTest, ALinkThatIsNoneNamesThoseOfItsEnd) {
+  write("study.yaml", kSmallStudy);
+  for (const char* none : {"2-1=0.5", "nic:2=0.5"}) {
+    const std::string message = run({"simulate", "study.yaml", "--fault", none}).err;
+    const std::size_t from = message.find("of what you name there is ");
+    ASSERT_NE(from, std::string::npos) << message;
+    const std::string link = message.substr(from + 26, message.find(' ', from + 26) - from - 26);
+    EXPECT_TRUE(link.starts_with("2-")) << link;
+    EXPECT_EQ(run({"simulate", "study.yaml", "--fault", link + "=0.5"}).code, 0) << link;
+  }
 }
 
 TEST_F(FaultsTest, CutFabricsAreUnreachableAndTheSweepGoesOn) {

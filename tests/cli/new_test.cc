@@ -54,6 +54,25 @@ TEST_F(NewTest, FirstHour) {
   EXPECT_EQ(run({"search", "study.yaml", "-n", "1", "--progress", "none"}).code, 0);
 }
 
+// Megatron FSDP does not go with pipeline stages; sharding by FSDP2 has them.
+TEST_F(NewTest, PlansThatTheFrameworkRefusesAreLeftOut) {
+  for (const auto& [stack, left_out] : {std::pair("megatron-core", true), std::pair("torchtitan", false)}) {
+    ASSERT_EQ(run({"new", "--model", "llama3.1-8b", "--cluster", "dgx-h100", "--gpus", "32", "--phase",
+                   "training", "--stack", stack, "-o", "study.yaml", "--force"})
+                  .code,
+              0);
+    ASSERT_EQ(run({"sweep", "study.yaml", "-o", "study.h5", "--force", "--progress", "none"}).code, 0);
+    const auto count = [&](const std::string& where) {
+      return nlohmann::json::parse(
+                 run({"top", "study.h5", "-n", "2", "--where", where, "--format", "json"}).out)
+          .size();
+    };
+    EXPECT_EQ(count("zero == 3 and pp > 1"), left_out ? 0U : 2U) << stack;
+    EXPECT_EQ(count("zero == 3 and pp == 1"), 2U) << stack;
+    EXPECT_EQ(count("zero == 1 and pp > 1"), 2U) << stack;
+  }
+}
+
 // Of small machines and large models some have no plan that fits; check says so, and why.
 TEST_F(NewTest, StudiesHaveFeasiblePointsOrSayWhyNot) {
   struct Case {

@@ -84,6 +84,23 @@ TEST_F(OwnInputsTest, SharesOfPeaksThatADeviceLeavesOutAreNamed) {
   EXPECT_TRUE(contains(part.err, "does not say attention.backward:")) << part.err;
 }
 
+// A quarter, as the warning has it, in `simulate` of the study and of its result file.
+TEST_F(OwnInputsTest, OfADeviceByItsDataSheetTheExpectedErrorIsThatOfTheWarning) {
+  write("mine.yaml",
+        "name: mine\npeak: {bf16: 990 TFLOP/s}\nmemory: 80 GB\nbandwidth: 3.3 TB/s\nlinks: 450 GB/s\n");
+  write("pod.yaml", cluster_of("mine.yaml"));
+  write("study.yaml", study_of("llama3.1-8b", "pod.yaml"));
+  const auto error = [&](const char* from) {
+    const Finished finished = run({"simulate", from, "--json"});
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return json::parse(finished.out).at("expected_error").get<double>();
+  };
+  EXPECT_GT(error("study.yaml"), 0.25);
+  EXPECT_LT(error("study.yaml"), 0.35);
+  ASSERT_EQ(run({"sweep", "study.yaml", "-o", "out.h5", "--progress", "none"}).code, 0);
+  EXPECT_EQ(error("out.h5"), error("study.yaml"));
+}
+
 TEST_F(OwnInputsTest, ADeviceWithItsSharesIsThePreset) {
   // The H100's own figures written out: the step of dgx-h100's device, and clearly more than without shares.
   write("pod.yaml", cluster_of("mine.yaml"));
@@ -142,6 +159,33 @@ TEST_F(OwnInputsTest, PresetsShowsFilesWithTheirDefaults) {
     for (const auto& entry : fs::directory_iterator(fs::path(test::source_dir()) / folder)) {
       if (entry.path().extension() == ".yaml") shown(entry.path().string(), name, "name: ");
     }
+  }
+}
+
+// Examples name them by their path in the project, which an installation does not have. A file of that name comes
+// first.
+TEST_F(OwnInputsTest, StudiesThatComeWithTheProgramAreFoundAnywhere) {
+  const auto checked = [&](const char* file) {
+    const std::string text = run({"check", file}).out;
+    return text.substr(0, text.find("a sweep takes about"));
+  };
+  const std::string by_name = checked("llama3.1-70b-64xa100");
+  EXPECT_TRUE(contains(by_name, "5,103")) << by_name;
+  EXPECT_EQ(checked("sweep/studies/llama3.1-70b-64xa100.yaml"), by_name);
+  EXPECT_EQ(run({"check", "studies/llama3.1-70b-64xa100.yaml"}).code, 2);
+  EXPECT_EQ(run({"check", "llama3.1-70b-64xa1000"}).code, 2);
+  write("llama3.1-70b-64xa100", kSmallStudy);
+  EXPECT_FALSE(contains(checked("llama3.1-70b-64xa100"), "5,103"));
+}
+
+TEST_F(OwnInputsTest, AStudyInPlaceOfResultsIsSaidToBeOne) {
+  write("study.yaml", kSmallStudy);
+  for (const char* command : {"top", "sensitivity"}) {
+    const Finished finished = run({command, "study.yaml"});
+    EXPECT_EQ(finished.code, 2) << finished.err;
+    EXPECT_TRUE(contains(finished.err,
+                         "study.yaml: is a study, not what came of one: shardscape sweep study.yaml -o "))
+        << finished.err;
   }
 }
 

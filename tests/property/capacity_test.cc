@@ -7,9 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
@@ -166,6 +170,123 @@ TEST(Capacity, IsThatOfBruteForce) {
   EXPECT_GE(nothing, test::at_least(1));
   RecordProperty("numbers", fmt::format("{} on one GPU, {} on several, {} on none", one, several, nothing));
   std::printf("%d on one GPU, %d on several, %d on none\n", one, several, nothing);
+}
+
+/// What evaluators were asked for, in order. Simulations of some plans wait a while for one another.
+class Together {
+ public:
+  struct Call {
+    bool floors = false;
+    ParallelPlan plan;
+  };
+
+  /// The factory, watched; `floors`: it makes those of the floors.
+  EvaluatorFactory watched(EvaluatorFactory factory, bool floors) {
+    return [this, factory = std::move(factory), floors](const Setting& setting, PlacementChoice placement) {
+      return std::make_unique<Watched>(*this, factory(setting, placement), floors);
+    };
+  }
+  void wait_for(std::vector<ParallelPlan> plans) { plans_ = std::move(plans); }
+  /// The most of these plans that were simulated at a time.
+  [[nodiscard]] int most() const { return most_; }
+
+  /// Plans that were simulated later than right after their floors, by a single thread.
+  [[nodiscard]] std::vector<ParallelPlan> looked_at_again() const {
+    std::vector<ParallelPlan> found;
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      const bool first = i > 0 && calls_[i - 1].floors && calls_[i - 1].plan == calls_[i].plan;
+      if (!calls_[i].floors && !first) found.push_back(calls_[i].plan);
+    }
+    return found;
+  }
+
+ private:
+  class Watched : public Evaluator {
+   public:
+    Watched(Together& all, std::unique_ptr<Evaluator> one, bool floors)
+        : all_(all), one_(std::move(one)), floors_(floors) {}
+    Prediction evaluate(const ParallelPlan& plan) override {
+      all_.enter({floors_, plan});
+      const Prediction found = one_->evaluate(plan);
+      all_.leave({floors_, plan});
+      return found;
+    }
+    Prediction evaluate_again(const FaultSet& faults) override { return one_->evaluate_again(faults); }
+
+   private:
+    Together& all_;
+    std::unique_ptr<Evaluator> one_;
+    bool floors_;
+  };
+
+  [[nodiscard]] bool waits(const Call& call) const {
+    return !call.floors && std::ranges::find(plans_, call.plan) != plans_.end();
+  }
+  void enter(const Call& call) {
+    std::unique_lock lock(mutex_);
+    calls_.push_back(call);
+    if (!waits(call)) return;
+    most_ = std::max(most_, ++now_);
+    came_.notify_all();
+    came_.wait_for(lock, std::chrono::seconds(20), [this] { return most_ >= 2; });
+  }
+  void leave(const Call& call) {
+    const std::lock_guard lock(mutex_);
+    if (waits(call)) --now_;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable came_;
+  std::vector<Call> calls_;
+  std::vector<ParallelPlan> plans_;
+  int now_ = 0, most_ = 0;
+};
+
+// Where no plan keeps a promise, those that floors cut off are simulated side by side to find the nearest, and the
+// answer is that of one thread, to the last plan that was simulated. Promises from those that every plan has to be
+// simulated for to those that floors alone rule out.
+TEST(Capacity, TheNearestIsLookedForByAllThreads) {
+  const yaml::Catalog catalog({test::source_dir()});
+  int several = 0;
+  for (double ttft = 26; ttft >= 20; ttft -= 0.5) {
+    SCOPED_TRACE(ttft);
+    const auto study = parse_study(
+        fmt::format(
+            "model: llama3.1-8b\ncluster: dgx-h100\ngpus: [8]\nstack: vllm\n"
+            "workload: {{phase: inference, precision: bf16, prompt_tokens: 1000, output_tokens: 100, "
+            "request_rate: 200 /s, client: {{requests: 200, statistic: run}}}}\n"
+            "space: {{tensor_parallel: powers_of_two, pipeline_parallel: [1, 2], data_parallel: fill}}\n"
+            "promises: {{ttft: {} ms}}\nobjectives: [e2e_s]\n",
+            ttft),
+        "s.yaml", {}, catalog);
+    ASSERT_TRUE(study.has_value());
+    const SweepJob job(*study);
+    const auto answer = [&](Together& together, int threads) {
+      CapacityOptions options;
+      options.threads = threads;
+      options.evaluator = together.watched(options.evaluator, false);
+      options.floors = together.watched(options.floors, true);
+      return find_capacity(job, options).front();
+    };
+    Together one;
+    const CapacityAnswer alone = answer(one, 1);
+    const std::vector<ParallelPlan> again = one.looked_at_again();
+    ASSERT_TRUE(alone.nearest.has_value());
+    if (again.size() >= 2) ++several;
+    for (const int threads : {2, 3, 8}) {
+      SCOPED_TRACE(threads);
+      Together together;
+      if (again.size() >= 2) together.wait_for(again);
+      const CapacityAnswer found = answer(together, threads);
+      EXPECT_EQ(together.most() >= 2, again.size() >= 2);
+      EXPECT_EQ(found.nearest->id, alone.nearest->id);
+      EXPECT_EQ(found.nearest->worst(), alone.nearest->worst());
+      EXPECT_EQ(found.fates, alone.fates);
+      EXPECT_TRUE(
+          std::ranges::equal(found.simulated, alone.simulated, {}, &CapacityPoint::id, &CapacityPoint::id));
+    }
+  }
+  EXPECT_GE(several, 1);
 }
 
 // On shipped presets, with drafts, prompts that begin alike, experts over ranks with attention of their own, and pools.

@@ -78,7 +78,6 @@ function formatNumber(value, unit) {
 /** A cell of a column: the name of a code, a share in percent, a number with its unit. */
 function formatValue(column, value) {
   if (!isValue(value)) return MISSING;
-  if (column.name === "evidence_gap" && value === 0) return "nothing";  // beside "evidence none"
   if (column.names && column.names[value] !== undefined) return column.names[value];
   if (isShare(column)) return formatPercent(value, column.percent_digits);
   if (column.name === "outside_domain") return value > 0 ? "yes" : "no";

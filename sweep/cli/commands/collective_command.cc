@@ -1,6 +1,7 @@
 // shardscape collective: the time of one collective inside a node of a device.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iostream>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "sweep/cli/commands/kernel_arguments.h"
 #include "sweep/cli/reports/report.h"
 #include "sweep/cli/terminal/format.h"
+#include "sweep/yaml/load.h"
 #include "sweep/yaml/number.h"
 #include "sweep/yaml/quantity_text.h"
 
@@ -174,6 +176,22 @@ Facts exchange_report(const CollectiveRequest& request, const CollectiveArgument
   return facts;
 }
 
+/// The most GPUs of this device that a node of some cluster preset has; nothing where no preset has it, or some cluster
+/// is one node of any size.
+std::optional<std::int64_t> largest_node(const yaml::Catalog& catalog, const DeviceSpec& device) {
+  std::optional<std::int64_t> largest;
+  for (const yaml::Catalog::Entry& entry : catalog.list(yaml::PresetKind::cluster)) {
+    const auto cluster = yaml::load_cluster(catalog, entry.name);
+    if (!cluster || cluster->device.name != device.name) continue;
+    std::int64_t gpus = 1;
+    for (const DimensionSpec& dimension : cluster->fabric.fabric.dimensions)
+      if (dimension.scope == LinkScope::scale_up) gpus *= dimension.size();
+    if (gpus == FabricTemplate::kFill) return std::nullopt;
+    largest = std::max(largest.value_or(0), gpus);
+  }
+  return largest;
+}
+
 Facts collective_report(const CollectiveRequest& request, const CollectiveArguments& arguments) {
   const bool library = request.kernels == AllReduceKernels::library;
   const double time = known(
@@ -194,7 +212,15 @@ Facts collective_report(const CollectiveRequest& request, const CollectiveArgume
 }
 
 int run_collective(const CollectiveArguments& arguments, const CommonOptions& common) {
-  const CollectiveRequest request = CollectiveParser(make_catalog(common)).parse(arguments);
+  const yaml::Catalog catalog = make_catalog(common);
+  const CollectiveRequest request = CollectiveParser(catalog).parse(arguments);
+  const auto node = request.exchange ? std::nullopt : largest_node(catalog, request.device);
+  if (node && request.ranks > *node)
+    std::cerr << fmt::format(
+        "warning: --gpus: no cluster of the presets has more than {} {} in a node; this is a node of {} that "
+        "does not "
+        "exist, and 'shardscape network' times collectives between nodes\n",
+        *node, request.device.name, format_count(request.ranks));
   (request.exchange ? exchange_report(request, arguments) : collective_report(request, arguments))
       .print(std::cout, arguments.json);
   return kDone;

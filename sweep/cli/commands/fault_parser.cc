@@ -54,7 +54,8 @@ class FaultParser {
           ranges::kShare.text(), ranges::kTime.text(), fault_parts());
     }
     const std::vector<std::int32_t> ids = find(trimmed(text.substr(0, sign)));
-    if (ids.empty()) return "there is no such link; the fabric has " + extent();
+    if (ids.empty())
+      return "there is no such link; the fabric has " + extent() + links_of(text.substr(0, sign));
     for (const std::int32_t id : ids) {
       const bool twice = std::ranges::find(faults.links, id, &LinkFault::link) != faults.links.end();
       if (twice) return fmt::format("link {} has a fault already", id);
@@ -174,6 +175,26 @@ class FaultParser {
     if (last >= 0) text += ", from '" + fabric_.link_name(0) + "' to '" + fabric_.link_name(last) + "'";
     return text;
   }
+
+  /// The links of the vertices that the text may mean: of the first one it names, after a dimension or a kind.
+  [[nodiscard]] std::string links_of(std::string_view text) const {
+    const std::string_view ends = trimmed(text.substr(text.find(':') + 1));
+    std::string list;
+    for (const std::int32_t vertex : vertices(trimmed(ends.substr(0, ends.find('-'))))) {
+      std::int32_t left = kNamedLinks;
+      for (std::size_t id = 0; id < fabric_.links().size() && left > 0; ++id) {
+        const network::Link& link = fabric_.links()[id];
+        if (link.source != vertex) continue;
+        list += fmt::format("{}{}-{} ({})", list.empty() ? "; of what you name there is " : ", ", vertex,
+                            link.destination,
+                            fabric_.spec().dimensions[static_cast<std::size_t>(link.dimension)].name);
+        if (--left == 0) list += ", ...";
+      }
+    }
+    return list;
+  }
+
+  static constexpr std::int32_t kNamedLinks = 6;
 
   network::Fabric fabric_;
 };

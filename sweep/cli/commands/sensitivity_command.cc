@@ -34,7 +34,8 @@ constexpr const char* kSensitivityFooter =
 
 Plans are ranked by their mean time under faults; 'healthy' is their rank without. A star marks plans that no other
 beats in healthy time, 95th percentile of the slowdown and memory together. Links are ranked by the mean slowdown of
-all plans' samples in which they are sick. A sweep that is still running, or was interrupted, can be read too.)";
+all plans' samples in which they are sick: of few draws it is that of what was drawn, not of the place. A sweep that is
+still running, or was interrupted, can be read too.)";
 
 struct SensitivityArguments {
   std::filesystem::path file;
@@ -123,6 +124,8 @@ Report place_report(const char* key, const std::string& title,
   Report report{key,
                 title,
                 {{left("place"), "place"},
+                 {"draws", "draws"},
+                 {"mean rate left", "rate_left_mean"},
                  {"samples", "samples"},
                  {"unreachable", "unreachable"},
                  {"mean", "slowdown_mean"},
@@ -131,8 +134,9 @@ Report place_report(const char* key, const std::string& title,
                 places.size()};
   for (std::size_t i = 0; i < std::min<std::size_t>(most, places.size()); ++i) {
     const sweep::PlaceSensitivity& p = places[i];
-    report.rows.add({cell::words(p.place), cell::count(p.samples), cell::count(p.unreachable),
-                     fine_share(p.mean), fine_share(p.max), fine_share(p.above_1pct)});
+    report.rows.add({cell::words(p.place), cell::count(p.draws), cell::share(p.left), cell::count(p.samples),
+                     cell::count(p.unreachable), fine_share(p.mean), fine_share(p.max),
+                     fine_share(p.above_1pct)});
   }
   return report;
 }

@@ -71,7 +71,8 @@ constexpr const char* kSimulateExamples =
   shardscape simulate study.yaml
   shardscape simulate study.yaml --point tp=8,cp=1,pp=4,dp=2,zero=1,recompute=selective,mbs=1 --explain
   shardscape simulate study.yaml --set workload.global_batch=256 --json
-  shardscape simulate study.yaml --fault 0-1=0.5          the link between 0 and 1 at half its bandwidth
+  shardscape simulate study.yaml --fault 0-1=0.5          the link between 0 and 1 at half its bandwidth; where GPUs
+                                                          meet in switches, 0-1 is refused and 0's links are named
   shardscape simulate study.yaml --fault 0-1=dead         the same link gone; its traffic takes a detour
   shardscape simulate study.yaml --fault 0-1=0.5+5us      half its bandwidth and 5 us more latency
   shardscape simulate study.yaml --fault 'nvlink: 3 -> switch 0=0.5'    one direction, as links are named
@@ -217,7 +218,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   }
   if (arguments.compare) return run_compare(arguments, setting, point.plan, faults, common.reference);
   Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true, .mode = mode});
-  const Prediction healthy = draw ? simulator.run(point.plan) : Prediction();
+  const Prediction healthy = faults.empty() && !draw ? Prediction() : simulator.run(point.plan);
   Details details;
   details.want_timeline = !arguments.timeline.empty();
   details.want_load_mixes = arguments.explain;
@@ -258,12 +259,15 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   if (arguments.json) {
     nlohmann::ordered_json json = to_json(simulated);
     if (draw) json["draw"] = to_json(DrawReport{*draw, setting, healthy, prediction});
+    if (!arguments.faults.empty())
+      json["faults"] = fault_json(arguments.faults, setting, healthy, prediction);
     if (arguments.explain) json["operators"] = operators(simulated).json();
     if (arguments.explain) json.update(load_mix_json(prediction, details.load_mixes));
     std::cout << json_text(json, 2) << '\n';
     return kDone;
   }
   if (draw) print_draw(std::cout, {*draw, setting, healthy, prediction});
+  if (!arguments.faults.empty()) print_faults(std::cout, arguments.faults, setting, healthy, prediction);
   print_report(std::cout, simulated);
   if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.schedule, arguments.width);
   if (arguments.explain) print_operators(std::cout, simulated);

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -124,6 +126,23 @@ std::string metric_line(const FileReport& file, std::size_t metric) {
   return text;
 }
 
+/// The errors of a metric where all are of one sign; empty where they are not, or few or small.
+std::string one_sided(const validate::Evaluation& before, std::size_t metric) {
+  if (before.kind != validate::TableKind::plans) return "";
+  constexpr std::size_t kFewest = 3;
+  constexpr double kSmall = 0.02;
+  double low = HUGE_VAL, high = -HUGE_VAL;
+  const auto& pairs = before.metrics[metric].pairs;
+  for (const auto& pair : pairs) {
+    const double more = pair.measured / pair.predicted - 1;
+    low = std::min(low, more), high = std::max(high, more);
+  }
+  if (pairs.size() < kFewest || (low < kSmall && high > -kSmall)) return "";
+  const bool above = low > 0;
+  return fmt::format("{} to {} {}", format_percent(above ? low : -high), format_percent(above ? high : -low),
+                     above ? "longer" : "shorter");
+}
+
 }  // namespace
 
 void print_calibration(std::ostream& out, const Calibration& calibration) {
@@ -147,6 +166,10 @@ void print_calibration(std::ostream& out, const Calibration& calibration) {
         << " in the fit\n";
     print_errors(out, file);
     print_judgements(out, file);
+    const std::string all = calibration.after.device ? "" : one_sided(file.before, 0);
+    if (!all.empty())
+      out << "  every " << file.before.metrics.front().name << " was measured " << all
+          << " than predicted, which looks like the device: --device NAME fits its shares, too\n";
   }
 }
 

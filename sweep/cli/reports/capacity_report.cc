@@ -220,7 +220,7 @@ class CapacityWriter {
     if (run >= kStays * stay) return "";
     return fmt::format(
         "{}: {} requests come within {}, and one stays for {}: too few to see a server at work "
-        "for long; give client.requests: {}, statistic: steady",
+        "for long; add --set workload.client.requests={} --set workload.client.statistic=steady",
         load(answer), format_count(offered.requests.number), format_seconds(run), format_seconds(stay),
         static_cast<std::int64_t>(std::ceil(2 * kStays * stay * rate(answer))));
   }

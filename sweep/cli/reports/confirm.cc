@@ -109,6 +109,11 @@ std::string why_none(const std::optional<sweep::Study>& study) {
   return "";
 }
 
+/// Unasked, rows are tried up to so many events where that number is larger than what is left, but not than this: like
+/// ranks are executed once, so that behind switches it may be a hundredth.
+constexpr std::int64_t kMostTrialEvents = kMostUnaskedEvents / 10;
+constexpr double kMostTrialRough = 20.0 * kMostUnaskedEvents;
+
 /// A rough number of events of an execution, from the sizes of the plan and before anything is built. Compared with the
 /// true number it is 0.4 to 0.8 times as many for plans of llama3.1-70b-64xa100 and mixtral-8x7b-64xh100, 5 times as
 /// many for a server of llama3.1-70b-serving-16xa100, an eighth where one ring of 1,152 ranks reduces all gradients.
@@ -154,6 +159,7 @@ Executions execute_rows(const results::ResultReader& reader, std::span<const std
   const ExecutedValues executed(study.phase(), columns);
   RowExecutor executor(study, wish.why_stop);
   std::int64_t left = kMostUnaskedEvents;
+  bool tries = true;  // rows whose rough number is too large, until one of them is given up
   for (std::size_t row = 0; row < std::min(rows.size(), wish.rows); ++row) {
     if (executor.stopped() != nullptr) {
       ++done.stopped;
@@ -162,20 +168,26 @@ Executions execute_rows(const results::ResultReader& reader, std::span<const std
     const std::uint64_t id = reader.point_ids({rows[row], rows[row] + 1}).at(0);
     if (id >= space.size()) continue;
     const sweep::PointIndex point = space.point(id);
-    const double events = rough_events(executor.setting_of(point), point.plan);
-    if (events > static_cast<double>(wish.asked ? kMostRowEvents : left)) {
-      ++(wish.asked ? done.too_long : done.left);
+    const double rough = rough_events(executor.setting_of(point), point.plan);
+    const bool trial = !wish.asked && rough > static_cast<double>(left);
+    if (trial ? !tries || rough > kMostTrialRough : rough > static_cast<double>(kMostRowEvents)) {
+      ++(trial ? done.left : done.too_long);
       continue;
     }
-    const RowExecutor::Outcome outcome =
-        executor.run(point, wish.asked ? kMostRowEvents : kMostUnaskedEvents);
+    const std::int64_t most = trial ? kMostTrialEvents : wish.asked ? kMostRowEvents : kMostUnaskedEvents;
+    const RowExecutor::Outcome outcome = executor.run(point, most);
     if (executor.stopped() != nullptr) {
       ++done.stopped;
       continue;
     }
+    if (outcome.prediction.status != Status::ok && trial) {
+      tries = false;
+      ++done.left;
+      continue;
+    }
     if (outcome.prediction.status != Status::ok) {
       ++done.too_long;
-      left = 0;  // it may have been given up late: allow one such row and no more
+      left = 0, tries = false;  // it may have been given up late: allow one such row and no more
       continue;
     }
     ++done.rows;

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "engine/base/safe_text.h"
 #include "engine/network/fabric/fabric.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/terminal/format.h"
@@ -22,6 +23,25 @@ std::string place_of(const network::Fabric& fabric, const sweep::DrawnFault& fau
   const FaultOwner owner = row_of(fault.kind).owner;
   if (owner == FaultOwner::switches) return fabric.vertex_name(fault.device);
   return fmt::format("{} {}", name_of(owner), fault.device);
+}
+
+void add_slowdown(const Setting& setting, const Prediction& healthy, const Prediction& sick,
+                  nlohmann::ordered_json& json) {
+  const auto before = time_of(setting, healthy), after = time_of(setting, sick);
+  json["healthy_time_s"] = before ? nlohmann::ordered_json(*before) : nullptr;
+  json["time_s"] = after ? nlohmann::ordered_json(*after) : nullptr;
+  json["slowdown"] = before && after ? nlohmann::ordered_json(*after / *before - 1) : nullptr;
+}
+
+void print_slowdown(std::ostream& out, const Setting& setting, const Prediction& healthy,
+                    const Prediction& sick) {
+  const auto before = time_of(setting, healthy), after = time_of(setting, sick);
+  if (before && after) {
+    out << "  time " << format_seconds(*after) << ", healthy " << format_seconds(*before) << ", slowdown "
+        << format_percent(*after / *before - 1, 3) << "\n\n";
+  } else {
+    out << "  no time: " << name_of(sick.reason) << "\n\n";
+  }
 }
 
 }  // namespace
@@ -43,11 +63,15 @@ nlohmann::ordered_json to_json(const DrawReport& report) {
     entry["derate"] = fault.derate;
     faults.push_back(std::move(entry));
   }
-  const auto healthy = time_of(report.setting, report.healthy), sick = time_of(report.setting, report.sick);
   nlohmann::ordered_json json = {{"sample", report.draw.sample}, {"faults", std::move(faults)}};
-  json["healthy_time_s"] = healthy ? nlohmann::ordered_json(*healthy) : nullptr;
-  json["time_s"] = sick ? nlohmann::ordered_json(*sick) : nullptr;
-  json["slowdown"] = healthy && sick ? nlohmann::ordered_json(*sick / *healthy - 1) : nullptr;
+  add_slowdown(report.setting, report.healthy, report.sick, json);
+  return json;
+}
+
+nlohmann::ordered_json fault_json(const std::vector<std::string>& faults, const Setting& setting,
+                                  const Prediction& healthy, const Prediction& sick) {
+  nlohmann::ordered_json json = {{"given", faults}};
+  add_slowdown(setting, healthy, sick, json);
   return json;
 }
 
@@ -59,14 +83,14 @@ void print_draw(std::ostream& out, const DrawReport& report) {
     if (row_of(fault.kind).derates) out << ", " << format_percent(fault.derate) << " left";
     out << "\n";
   }
-  const auto healthy = time_of(report.setting, report.healthy), sick = time_of(report.setting, report.sick);
-  if (healthy && sick) {
-    out << "  time " << format_seconds(*sick) << ", healthy " << format_seconds(*healthy) << ", slowdown "
-        << format_percent(*sick / *healthy - 1, 3) << '\n';
-  } else {
-    out << "  no time: " << name_of(report.sick.reason) << "\n";
-  }
-  out << "\n";
+  print_slowdown(out, report.setting, report.healthy, report.sick);
+}
+
+void print_faults(std::ostream& out, const std::vector<std::string>& faults, const Setting& setting,
+                  const Prediction& healthy, const Prediction& sick) {
+  out << "faults\n";
+  for (const std::string& fault : faults) out << "  " << printable(fault) << '\n';
+  print_slowdown(out, setting, healthy, sick);
 }
 
 }  // namespace shardscape::cli

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 
+#include "engine/model/block_kinds.h"
 #include "sweep/cli/reports/near_misses.h"
 #include "sweep/cli/reports/verdicts.h"
 #include "sweep/cli/terminal/format.h"
@@ -96,6 +97,14 @@ RowRemarks remarks_on_rows(const ResultReader& reader, const TopQuestion& questi
           "{} are within the {} of the best: the prediction does not tell these apart, measure them",
           within == groups.size() ? "all" : format_count(within), size));
   }
+  const auto* const lengths = values("sequence_length");
+  const auto study = values("mfu") != nullptr && lengths != nullptr ? read_study(reader) : std::nullopt;
+  const auto length = study ? static_cast<std::int64_t>((*lengths)[groups.front().front()]) : 0;
+  if (const double share = study ? model::causal_share(study->model, length) : 1; share < kMostlyCausal)
+    remarks.lines.push_back(fmt::format(
+        "MFU counts attention in full, as published figures do: by the half that a causal mask leaves it is "
+        "{:.2f} times as much with sequences of {} tokens",
+        share, format_count(length)));
   const auto* const bytes = values("memory_peak_bytes");
   const auto* const ids = values("point_id");
   if (bytes == nullptr || ids == nullptr) return remarks;

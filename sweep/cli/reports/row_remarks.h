@@ -17,6 +17,10 @@ struct RowRemarks {
 /// The memory of the device of each point, 0 where the study has no such point. Both references must outlive it.
 Capacities capacities_of(const sweep::Study& study, const sweep::DesignSpace& space);
 
+/// Where less of the model's FLOPs are left with half of the attention, as a causal mask leaves it, reports tell what
+/// MFU is by them: with long sequences it is else above what the device can do.
+inline constexpr double kMostlyCausal = 0.9;
+
 /// Of groups of rows in their order: which are within the expected error of the first, where they are ranked by what
 /// that is the error of, and which fill a GPU's memory (tight_memory()), which is that of the file's study unless it is
 /// `known`.

@@ -129,6 +129,8 @@ void add_times(const SimulatedPoint& point, Json& json) {
   json["tokens_per_s_per_gpu"] = number(p.tokens_per_s_per_gpu, known);
   if (!is_training(point)) return;
   json["mfu"] = number(p.mfu, known);
+  json["mfu_causal"] =
+      number(p.mfu * model::causal_share(point.setting.model, point.setting.workload.sequence_length), known);
   json["contention_s"] = number(p.contention.value(), known);
   json["contended_share"] = number(p.contended_share, known);
   json["outside_domain"] = known && p.outside_domain();
@@ -257,7 +259,13 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
   }
   out << "\nspeed     " << format_fixed(p.tokens_per_s_per_gpu, p.tokens_per_s_per_gpu < 10 ? 3 : 1)
       << " tokens/s per GPU";
-  if (is_training(point)) out << ", MFU " << format_percent(p.mfu);
+  if (is_training(point)) {
+    out << ", MFU " << format_percent(p.mfu);
+    const double share = model::causal_share(point.setting.model, point.setting.workload.sequence_length);
+    if (share < kMostlyCausal)
+      out << " with attention in full, " << format_percent(share * p.mfu)
+          << " with the half that a causal mask leaves";
+  }
   out << '\n';
   if (p.outside_domain()) {
     out << "domain    outside: contention may move the step by " << format_percent(p.contended_share)

@@ -97,6 +97,12 @@ nlohmann::ordered_json to_json(const DrawReport& report);
 
 void print_draw(std::ostream& out, const DrawReport& report);
 
+/// What faults of the command line cost: {given, healthy_time_s, time_s, slowdown}; and the same in words.
+nlohmann::ordered_json fault_json(const std::vector<std::string>& faults, const Setting& setting,
+                                  const Prediction& healthy, const Prediction& sick);
+void print_faults(std::ostream& out, const std::vector<std::string>& faults, const Setting& setting,
+                  const Prediction& healthy, const Prediction& sick);
+
 /// One plan in both modes, of `simulate --compare`.
 struct ModeComparison {
   const Prediction& hierarchical;

@@ -91,7 +91,6 @@ bool is_whole(ColumnType type) {
 }  // namespace
 
 std::string shown_value(const ColumnInfo& column, double value) {
-  if (column.name == "evidence_gap" && value == 0) return kNothingDiffers;  // beside "evidence none"
   if (const auto name = code_name(column, value)) return *name;
   if (column.group == ColumnGroup::id) return fmt::format("{:.0f}", value);  // as commands take it
   if (const std::optional<int> digits = results::percent_digits(column))

@@ -15,9 +15,6 @@ namespace shardscape::cli {
 
 enum class RowFormat : std::uint8_t { table, csv, json, yaml };
 
-/// How tables show that nothing of the nearest measurements differs (the first code of `evidence_gap`).
-inline constexpr const char* kNothingDiffers = "nothing";
-
 using RowGroups = std::vector<std::vector<std::size_t>>;
 
 /// Values of rows that the file does not hold.

@@ -101,8 +101,7 @@ class RowFilter {
       for (std::string& name : names_of(column)) {
         const bool coded = !column.meanings.empty(), rate = column.unit == "s-1";
         names.push_back({std::move(name), coded ? sweep::NameKind::choice : sweep::NameKind::number,
-                         column.meanings, rate, rate ? "" : column.unit,
-                         column.name == "evidence_gap" ? kNothingDiffers : ""});
+                         column.meanings, rate, rate ? "" : column.unit});
         columns_.push_back(column.name);
       }
     }

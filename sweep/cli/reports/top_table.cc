@@ -113,8 +113,9 @@ std::string Confirmation::text_of(const std::string& executed) const {
   std::string text = executed;
   if (done_.too_long > 0) text += fmt::format(", {} would take too long or never end", done_.too_long);
   if (done_.left > 0)
-    text += fmt::format(", {} not tried, as execution takes longer than this command may: --confirm {} does",
-                        done_.left, wish_.rows);
+    text += fmt::format(
+        ", {} not tried, as execution may take longer than this command should: --confirm {} does",
+        done_.left, wish_.rows);
   if (done_.stopped > 0) text += fmt::format(", {} left {}", done_.stopped, done_.why_stopped);
   if (!order_.empty()) text += ": " + order_;
   const std::size_t rows = done_.values.front().size();

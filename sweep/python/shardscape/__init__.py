@@ -1,10 +1,10 @@
 """Shardscape: which way of sharding a large language model over a GPU cluster is fast, and fits.
 
     >>> import shardscape as ss
-    >>> study = ss.Study.load("sweep/studies/llama3.1-70b-64xa100.yaml")
+    >>> study = ss.Study.ready("llama3.1-70b-64xa100")            # or Study.load("mine.yaml")
     >>> r = study.simulate(tp=4, pp=4, zero=1, recompute="selective")
     >>> r.step_time_s, r.units["step_time_s"], r.status
-    >>> points = study.set("workload.global_batch", 256).sweep()   # a DataFrame, one row per point
+    >>> points = study.set("workload.global_batch", 256).sweep()   # a DataFrame, one row per point; `study` has changed
     >>> ss.top(points, 5, by=lambda p: p.step_time_s * p.memory_peak_bytes)
     >>> study.search(3).attrs["certificate"]
     >>> ss.load("out.h5")                                         # what `shardscape sweep -o out.h5` wrote

@@ -74,8 +74,8 @@ class Study:
 
     def set(self, key: str, value: object) -> Study:
         """Changes a setting by its dotted key ("workload.global_batch", "hardware.device.hbm.bandwidth"), and returns
-        the study. Where that is wrong, InputError says so and nothing has changed. Results that were made keep their
-        study.
+        the study itself: copy.copy(study).set(...) leaves it as it is. Where that is wrong, InputError says so and
+        nothing has changed. Results that were made keep their study.
         """
         self._read([*self._inputs.overrides, *_overrides({key: value})])
         return self

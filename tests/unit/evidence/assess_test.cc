@@ -91,6 +91,21 @@ TEST(Assess, OfADeviceAtItsPeaksNothingIsKnown) {
   EXPECT_EQ(assess(&table, invented).assessment.evidence, Evidence::measured);
 }
 
+// sqrt(0.05^2 + 0.25^2): times may be a quarter off where a data sheet is all that is known of the device.
+TEST(Assess, OfADeviceByItsDataSheetAQuarterIsToBeExpected) {
+  const Table table{{measured_cell(0.05, 4)}};
+  Regime chip = kHome;
+  chip.device = "chip";
+  const double known = assess(&table, chip).assessment.expected_error;
+  chip.typical = true;
+  const Assessment found = assess(&table, chip).assessment;
+  EXPECT_NEAR(found.expected_error, std::sqrt(known * known - kSpread.device * kSpread.device + 0.25 * 0.25),
+              1e-12);
+  EXPECT_EQ(found.gap, EvidenceGap::device);
+  chip.device = "gpu";
+  EXPECT_LT(assess(&table, chip).assessment.expected_error, known);  // it was measured
+}
+
 TEST(Assess, OfLargerDegreesThanAnyRowHadNothingIsKnown) {
   // Rows of tp 8 in one cell, of pp 16 in another: each is measured, though not together.
   Table table{{measured_cell(0.05, 4), measured_cell(0.05, 4, "gpu-2")}};

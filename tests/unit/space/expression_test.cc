@@ -65,6 +65,14 @@ TEST(Expression, UnitsMustAgree) {
   EXPECT_EQ(problem("step_time < 40 %"),
             "'step_time' has the unit 's', and is compared with a number that has no unit");
   EXPECT_NE(problem("step_time < 70 parsecs").find("unexpected 'parsecs'"), std::string::npos);
+  // Amounts of data of some tens are meant in GB; sums in bytes, nothing and what is large are taken as they stand.
+  EXPECT_EQ(problem("memory < 60"),
+            "'memory' is in bytes; write the number with its unit, as 60 GB or 60 GiB");
+  EXPECT_EQ(problem("80.5 >= memory"),
+            "'memory' is in bytes; write the number with its unit, as 80.5 GB or 80.5 GiB");
+  for (const char* text :
+       {"memory > 0", "memory < 6e10", "memory < 60 * 1e9", "memory / 60 < 1e9", "tp < 60"})
+    EXPECT_TRUE(Expression::parse(text, names()).has_value()) << text;
 }
 
 TEST(Expression, PathsAreNames) {
