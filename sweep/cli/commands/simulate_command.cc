@@ -206,7 +206,6 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   std::optional<sweep::FaultDraw> draw;
   if (arguments.draw) draw = draw_sample(study, setting, *arguments.draw);
   const FaultSet faults = draw ? draw->set : parse_faults(arguments.faults, setting.system.fabric);
-
   const ExecutionMode mode =
       arguments.mode.empty() ? study.mode : parse_enum<ExecutionMode>(arguments.mode).value();
   if (mode == ExecutionMode::checked && study.phase() == Phase::inference)
@@ -225,9 +224,9 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   if (details.want_timeline && study.phase() == Phase::inference && !setting.workload.load) {
     throw BadInput(
         "--timeline: draws a training step, or a load that is simulated request by request; the study is of "
-        "servers in their steady state; 'workload.client: inferencex' or 'workload.request_rate' would have "
-        "its "
-        "requests simulated\n");
+        "servers in their steady state; 'workload.client: inferencex' or 'workload.request_rate' would "
+        "simulate "
+        "its requests\n");
   }
   std::optional<results::OutputPath> timeline;
   if (details.want_timeline) timeline.emplace(arguments.timeline, arguments.force, input_files(study));
@@ -259,15 +258,14 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   if (arguments.json) {
     nlohmann::ordered_json json = to_json(simulated);
     if (draw) json["draw"] = to_json(DrawReport{*draw, setting, healthy, prediction});
-    if (!arguments.faults.empty())
-      json["faults"] = fault_json(arguments.faults, setting, healthy, prediction);
+    add_faults(arguments.faults, setting, healthy, prediction, json);
     if (arguments.explain) json["operators"] = operators(simulated).json();
     if (arguments.explain) json.update(load_mix_json(prediction, details.load_mixes));
     std::cout << json_text(json, 2) << '\n';
     return kDone;
   }
   if (draw) print_draw(std::cout, {*draw, setting, healthy, prediction});
-  if (!arguments.faults.empty()) print_faults(std::cout, arguments.faults, setting, healthy, prediction);
+  print_faults(std::cout, arguments.faults, setting, healthy, prediction);
   print_report(std::cout, simulated);
   if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.schedule, arguments.width);
   if (arguments.explain) print_operators(std::cout, simulated);

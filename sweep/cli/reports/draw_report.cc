@@ -68,11 +68,11 @@ nlohmann::ordered_json to_json(const DrawReport& report) {
   return json;
 }
 
-nlohmann::ordered_json fault_json(const std::vector<std::string>& faults, const Setting& setting,
-                                  const Prediction& healthy, const Prediction& sick) {
-  nlohmann::ordered_json json = {{"given", faults}};
-  add_slowdown(setting, healthy, sick, json);
-  return json;
+void add_faults(const std::vector<std::string>& faults, const Setting& setting, const Prediction& healthy,
+                const Prediction& sick, nlohmann::ordered_json& json) {
+  if (faults.empty()) return;
+  json["faults"]["given"] = faults;
+  add_slowdown(setting, healthy, sick, json["faults"]);
 }
 
 void print_draw(std::ostream& out, const DrawReport& report) {
@@ -88,6 +88,7 @@ void print_draw(std::ostream& out, const DrawReport& report) {
 
 void print_faults(std::ostream& out, const std::vector<std::string>& faults, const Setting& setting,
                   const Prediction& healthy, const Prediction& sick) {
+  if (faults.empty()) return;
   out << "faults\n";
   for (const std::string& fault : faults) out << "  " << printable(fault) << '\n';
   print_slowdown(out, setting, healthy, sick);

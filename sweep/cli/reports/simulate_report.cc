@@ -10,10 +10,12 @@
 #include <utility>
 
 #include "engine/base/safe_text.h"
+#include "engine/model/block_kinds.h"
 #include "engine/spec/plan_axes.h"
 #include "results_schema/rows/columns.h"
 #include "results_schema/rows/limits.h"
 #include "sweep/cli/reports/load_mix_report.h"
+#include "sweep/cli/reports/row_remarks.h"
 #include "sweep/cli/reports/verdicts.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/text_table.h"

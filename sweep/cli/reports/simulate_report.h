@@ -97,9 +97,10 @@ nlohmann::ordered_json to_json(const DrawReport& report);
 
 void print_draw(std::ostream& out, const DrawReport& report);
 
-/// What faults of the command line cost: {given, healthy_time_s, time_s, slowdown}; and the same in words.
-nlohmann::ordered_json fault_json(const std::vector<std::string>& faults, const Setting& setting,
-                                  const Prediction& healthy, const Prediction& sick);
+/// What faults of the command line cost, as `faults` {given, healthy_time_s, time_s, slowdown}; and the same in words.
+/// Nothing where there are none.
+void add_faults(const std::vector<std::string>& faults, const Setting& setting, const Prediction& healthy,
+                const Prediction& sick, nlohmann::ordered_json& json);
 void print_faults(std::ostream& out, const std::vector<std::string>& faults, const Setting& setting,
                   const Prediction& healthy, const Prediction& sick);
 
