@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "engine/base/short_memo.h"
 #include "engine/network/prices/least_time.h"
 #include "engine/spec/zero.h"
 #include "engine/step/feasibility.h"
@@ -238,25 +237,6 @@ Seconds PlanFloor::alone(const ParallelPlan& plan, network::CollectiveOp op, Byt
 PassFloors PlanFloor::in_order(const ParallelPlan& plan) {
   const network::RankGroups groups = network::PlanLayout(plan).groups();
   const network::CollectivePrices& collectives = machine().collectives();
-  struct Call {
-    ParallelGroup group = ParallelGroup::tensor;
-    network::CollectiveOp op = network::CollectiveOp::all_reduce;
-    Bytes bytes;
-    bool operator==(const Call&) const = default;
-  };
-  /// By how much the price of a call is above its floor, and what it is spared where groups of a stage come apart.
-  struct Above {
-    Seconds floor, apart;
-  };
-  ShortMemo<Call, Above, 8> known;  // of all passes, which have few different calls
-  const auto above = [&](const model::CollectiveCall& call) {
-    return known.get({call.group, call.op, call.bytes}, [&] {
-      const network::CollectiveKey asked{call.op, call.bytes, groups[call.group]};
-      const bool spared = !executed() && call.group == ParallelGroup::tensor;
-      return Above{collectives.time(asked) - alone(plan, call.op, call.bytes, groups[call.group], 1),
-                   spared ? step::spared_apart(plan, asked, collectives) : Seconds(0)};
-    });
-  };
   return floors(plan, [&](const step::TrainingStep& inputs, LayerKind kind, const step::Segments& segments) {
     PassTime time = step::time_segments(inputs, kind, segments, groups, &collectives);
     const Seconds exchanges = time[TimeClass::expert_comm];
@@ -266,11 +246,13 @@ PassFloors PlanFloor::in_order(const ParallelPlan& plan) {
     // floor.
     for (const step::Segment& segment : segments) {
       for (const model::CollectiveCall& call : inputs.costs[kind][segment.part].calls) {
-        if (groups[call.group].alone()) continue;
+        const network::RankGroup& group = groups[call.group];
+        if (group.alone()) continue;
         Seconds& shown = time[class_of(call.group)];
-        const Above excess = above(call);
-        shown -= call.repeats * excess.floor;
-        shown -= call.repeats * excess.apart;
+        const Seconds all = collectives.time({call.op, call.bytes, group});
+        shown -= call.repeats * (all - alone(plan, call.op, call.bytes, group, 1));
+        if (!executed() && call.group == ParallelGroup::tensor)
+          shown -= call.repeats * step::spared_apart(plan, {call.op, call.bytes, group}, collectives);
         shown = std::max(Seconds(0), shown);
       }
     }

@@ -218,9 +218,6 @@ CLI::Option* add_force(CLI::App& command, bool& force);
 /// beside it.
 results::ResultReader open_results(const std::filesystem::path& file);
 
-/// Bytes of the device of a point, by the point's id.
-using Capacities = std::function<double(double id)>;
-
 /// What `top` shows of a result file: the best rows by its first objective, or the front over columns.
 struct ShownTop {
   std::optional<std::uint64_t> count = {};
@@ -230,7 +227,6 @@ struct ShownTop {
   std::string pareto = {}, format = "table";
   std::optional<std::size_t> confirm = {};  ///< rows to execute; nothing: as many as `top` executes unasked
   std::function<const char*()> why_stop = {};  ///< as in ConfirmWish
-  Capacities capacities = {};                  ///< of the file's study, where it is at hand
 };
 int show_top(const std::filesystem::path& file, const ShownTop& shown);
 /// Adds --confirm to a command.

@@ -61,8 +61,7 @@ std::vector<TimedNode> timed_nodes(const std::vector<model::Operator>& operators
   std::vector<TimedNode> list;
   const std::vector<Node> all = nodes(operators, part);
   list.reserve(all.size());
-  for (const Node& node : all)
-    list.push_back({node, node.call ? Seconds(0) : time_of(node)});
+  for (const Node& node : all) list.push_back({node, node.call ? Seconds(0) : time_of(node)});
   find_hiders(list);
   return list;
 }

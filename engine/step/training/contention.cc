@@ -373,17 +373,6 @@ class ContentionSum {
     return calls_.calls.size() - 1;
   }
 
-  /// The loads of a call on links that faults slow, which are those of all traffic that it meets.
-  const network::LinkLoads& sick_loads(std::size_t number) {
-    sick_loads_.resize(calls_.calls.size());
-    std::optional<network::LinkLoads>& known = sick_loads_[number];
-    const ContendedCalls::Call& of = calls_.calls[number];
-    if (!known)
-      known =
-          slowed_ ? collectives_.sick_loads(prices_.healthy(*of.call), of.on_links) : network::LinkLoads();
-    return *known;
-  }
-
   ContendedCalls::Meeting& meeting_of(ContendedData::Sent& sent_beside) {
     const network::CollectiveKey data = sent_beside.part.key(groups_);
     if (!sent_beside.way) sent_beside.way = collectives_.healthy().way_number(data);
@@ -406,7 +395,9 @@ class ContentionSum {
       std::optional<network::KeptPaces>& both = paces[sent.call];
       if (!both) {
         both = collectives_.healthy().paces_together(prices_.healthy(call), data);
-        if (const network::LinkLoads& of_call = sick_loads(sent.call); !of_call.empty()) {
+        const network::LinkLoads of_call =
+            slowed_ ? collectives_.sick_loads(prices_.healthy(call), of.on_links) : network::LinkLoads();
+        if (!of_call.empty()) {
           if (!of_data) of_data = collectives_.sick_loads(data, on_links(sent_beside));
           const network::KeptPaces sick = kept_paces(of_call, *of_data);
           both->one = std::min(both->one, sick.one);
@@ -428,7 +419,6 @@ class ContentionSum {
   ContendedCalls& calls_;
   bool shared_;
   bool slowed_;  ///< whether faults may slow the calls; `shared` ones take what they take on healthy links
-  boost::container::small_vector<std::optional<network::LinkLoads>, 8> sick_loads_;  ///< index: call
   Breakdown added_;
 };
 

@@ -173,12 +173,15 @@ class StageTimer {
     Seconds device;
     const auto add = [&](const LayerWork& work, Pass of, PassInPair& pass) {
       const LayerPass layer = pass_of(work.kind, of);
-      const Exchanges& its = exchanges_of(work.kind, work.pass, exchanges);
+      const Segments segments = in_.segments(work.kind, work.pass);
       const Seconds hideable =
-          exchanges ? layer.time[TimeClass::expert_comm] - its.split_experts : Seconds(0);
+          exchanges ? layer.time[TimeClass::expert_comm] - timer_.split_experts(work.kind, segments)
+                    : Seconds(0);
       device += work.count * layer.runs();
       const std::size_t before = pass.steps.size();
-      for (std::int32_t n = 0; n < work.count; ++n) append_pieces(its.pieces, hideable, pass.steps);
+      std::vector<std::vector<Seconds>> pieces;
+      if (exchanges) pieces = timer_.pieces(work.kind, segments);
+      for (std::int32_t n = 0; n < work.count; ++n) append_pieces(pieces, hideable, pass.steps);
       const std::int64_t calls =
           std::count_if(pass.steps.begin() + static_cast<std::ptrdiff_t>(before), pass.steps.end(),
                         [](const PairStep& step) { return step.kind == PairStep::Kind::exchange; });
@@ -197,20 +200,6 @@ class StageTimer {
   }
 
  private:
-  /// Of a pass through one layer: LayerTimer::pieces() and split_experts().
-  struct Exchanges {
-    std::vector<std::vector<Seconds>> pieces;
-    Seconds split_experts;
-  };
-  /// Pairs of other chunks ask for the same; `any`: there are exchanges that pairs hide.
-  const Exchanges& exchanges_of(LayerKind kind, Pass pass, bool any) {
-    return exchanges_.get({kind, pass}, [&] {
-      const Segments segments = in_.segments(kind, pass);
-      return any ? Exchanges{timer_.pieces(kind, segments), timer_.split_experts(kind, segments)}
-                 : Exchanges();
-    });
-  }
-
   /// Whether any of the layers would wait for the host by itself.
   [[nodiscard]] bool waits_for_host(const LayerRuns& runs) {
     return std::ranges::any_of(runs, [&](const LayerRun& run) {
@@ -267,7 +256,6 @@ class StageTimer {
   const TrainingStep& in_;
   const LayerTimer& timer_;
   ShortMemo<LayerKind, LayerPasses>& layers_;
-  ShortMemo<std::pair<LayerKind, Pass>, Exchanges> exchanges_;
 };
 
 /// Times the passes of one stage on devices with these costs and prices. `known`: of layers that these take as long.

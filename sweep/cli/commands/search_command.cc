@@ -19,7 +19,6 @@
 #include "sweep/cli/ranks/rank_part.h"
 #include "sweep/cli/ranks/rank_sweep.h"
 #include "sweep/cli/reports/confirm.h"
-#include "sweep/cli/reports/row_remarks.h"
 #include "sweep/cli/reports/search_report.h"
 #include "sweep/cli/terminal/cpu_time.h"
 #include "sweep/cli/terminal/format.h"
@@ -393,8 +392,7 @@ int lead(const SearchArguments& arguments, const CommonOptions& common, ranks::R
                                const double left = wanted->budget.cpu_seconds / ranks.size();
                                return cpu_seconds() - wanted->began < left ? nullptr
                                                                            : "as the budget was used up";
-                             },
-                             .capacities = capacities_of(job.study(), job.space())});
+                             }});
   };
   if (!wanted->unbounded.empty()) {
     if (!arguments.budget.empty())

@@ -23,7 +23,6 @@
 #include "sweep/cli/ranks/rank_sweep.h"
 #include "sweep/cli/reports/confirm.h"
 #include "sweep/cli/reports/near_misses.h"
-#include "sweep/cli/reports/row_remarks.h"
 #include "sweep/cli/reports/selection_text.h"
 #include "sweep/cli/reports/sweep_progress.h"
 #include "sweep/cli/reports/verdicts.h"
@@ -399,8 +398,7 @@ int lead(const SweepArguments& arguments, const CommonOptions& common, ranks::Ra
     print_summary(job, *summary, together.outcome, together.cost,
                   {.count = kShownRows,
                    .confirm = arguments.confirm,
-                   .why_stop = [&] { return interrupt.stop() ? kStopped : nullptr; },
-                   .capacities = capacities_of(job.study(), job.space())},
+                   .why_stop = [&] { return interrupt.stop() ? kStopped : nullptr; }},
                   arguments.output);
   }
   if (arguments.stats) print_stats(together.outcome, together.cost);

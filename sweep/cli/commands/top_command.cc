@@ -110,8 +110,7 @@ void print_for_scripts(const ResultReader& reader, const TopQuestion& question, 
   confirmation.run(chosen, rows);
   const std::vector<std::string> only = columns_of(reader, arguments.columns, "--columns");
   if (only.empty() && format != RowFormat::csv) {  // those are the columns of the file, as export has them
-    for (FurtherColumn& column :
-         remarks_on_rows(reader, question, chosen, rows, arguments.capacities).columns)
+    for (FurtherColumn& column : remarks_on_rows(reader, question, chosen, rows).columns)
       chosen.further.push_back(std::move(column));
   }
   print_machine(std::cout, reader, in_order(chosen, rows), format, only);
@@ -145,7 +144,7 @@ int run_top(const TopArguments& arguments, const CommonOptions& /*common*/) {
   if (!table.chosen.rows.empty()) {
     print_table(std::cout, reader, table.chosen,
                 {ranking, only, arguments.breakdown, any_status, table.groups,
-                 remarks_on_rows(reader, question, table.chosen, table.groups, arguments.capacities).lines});
+                 remarks_on_rows(reader, question, table.chosen, table.groups).lines});
     if (const std::string text = confirmation.text(); !text.empty()) std::cout << text << '\n';
   } else if (table.found.any_infeasible) {
     std::cout << '\n';

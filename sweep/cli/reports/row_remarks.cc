@@ -24,36 +24,28 @@ bool has_expected_error(const ResultReader& reader, const std::string& column) {
   return column == "step_time_s" || column == "tokens_per_s_per_gpu" || column == "mfu";
 }
 
-/// Bytes of a system's device.
-double capacity_of(const System& system) { return system.device.memory_capacity().value(); }
-
-/// The capacities of the file's study; nothing where this program reads that study differently. The points are listed
-/// only where devices differ, as that takes a while.
-Capacities stored_capacities(const ResultReader& reader) {
+/// Memory of the device of each point, 0 where the study has no such point; nothing where this program reads the file's
+/// study differently. The points are listed only where devices differ, as that takes a while.
+std::function<double(double id)> capacities_of(const ResultReader& reader) {
   auto study = read_study(reader);
   if (!study) return nullptr;
-  const double first = capacity_of(study->systems.front());
-  if (std::ranges::all_of(study->systems, [&](const System& of) { return capacity_of(of) == first; }))
+  const auto of = [](const System& system) { return system.device.memory_capacity().value(); };
+  const double first = of(study->systems.front());
+  if (std::ranges::all_of(study->systems, [&](const System& system) { return of(system) == first; }))
     return [first](double) { return first; };
   auto stored = with_points(reader, std::move(study));
   if (!stored) return nullptr;
-  return [stored = std::make_shared<StoredStudy>(*std::move(stored))](double id) {
-    return capacities_of(stored->study, stored->space)(id);
+  return [of, stored = std::make_shared<StoredStudy>(*std::move(stored))](double id) {
+    if (!(id < static_cast<double>(stored->space.size()))) return 0.0;
+    const auto setting = stored->space.point(static_cast<std::uint64_t>(id)).setting;
+    return of(stored->study.systems[setting / stored->study.workloads.size()]);
   };
 }
 
 }  // namespace
 
-Capacities capacities_of(const sweep::Study& study, const sweep::DesignSpace& space) {
-  return [&](double id) {
-    if (!(id < static_cast<double>(space.size()))) return 0.0;
-    const std::uint64_t setting = space.point(static_cast<std::uint64_t>(id)).setting;
-    return capacity_of(study.systems[setting / study.workloads.size()]);
-  };
-}
-
 RowRemarks remarks_on_rows(const ResultReader& reader, const TopQuestion& question, const ChosenRows& chosen,
-                           const RowGroups& groups, const Capacities& known) {
+                           const RowGroups& groups) {
   RowRemarks remarks;
   const auto values = [&](std::string_view name) -> const std::vector<double>* {
     const results::ColumnInfo* const column = reader.find(name);
@@ -107,9 +99,8 @@ RowRemarks remarks_on_rows(const ResultReader& reader, const TopQuestion& questi
         share, format_count(length)));
   const auto* const bytes = values("memory_peak_bytes");
   const auto* const ids = values("point_id");
-  if (bytes == nullptr || ids == nullptr) return remarks;
-  const Capacities capacity = known ? known : stored_capacities(reader);
-  if (!capacity) return remarks;
+  const auto capacity = bytes != nullptr && ids != nullptr ? capacities_of(reader) : nullptr;
+  if (capacity == nullptr) return remarks;
   const auto tight = add("memory_tight", [&](std::size_t row) {
     return !tight_memory((*bytes)[row], capacity((*ids)[row])).empty();
   });

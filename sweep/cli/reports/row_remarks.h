@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "sweep/cli/command.h"
 #include "sweep/cli/reports/top_rows.h"
 #include "sweep/cli/reports/top_table.h"
 
@@ -14,17 +13,13 @@ struct RowRemarks {
   std::vector<std::string> lines;
   std::vector<FurtherColumn> columns;  ///< for scripts
 };
-/// The memory of the device of each point, 0 where the study has no such point. Both references must outlive it.
-Capacities capacities_of(const sweep::Study& study, const sweep::DesignSpace& space);
-
 /// Where less of the model's FLOPs are left with half of the attention, as a causal mask leaves it, reports tell what
 /// MFU is by them: with long sequences it is else above what the device can do.
 inline constexpr double kMostlyCausal = 0.9;
 
 /// Of groups of rows in their order: which are within the expected error of the first, where they are ranked by what
-/// that is the error of, and which fill a GPU's memory (tight_memory()), which is that of the file's study unless it is
-/// `known`.
+/// that is the error of, and which fill a GPU's memory (tight_memory()).
 RowRemarks remarks_on_rows(const results::ResultReader& reader, const TopQuestion& question,
-                           const ChosenRows& chosen, const RowGroups& groups, const Capacities& known = {});
+                           const ChosenRows& chosen, const RowGroups& groups);
 
 }  // namespace shardscape::cli
