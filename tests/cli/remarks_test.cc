@@ -160,8 +160,8 @@ TEST_F(RemarksTest, WhatDecidesAFullMemoryIsNamedBesideIt) {
   }
 }
 
-// Causal attention is half of 4 s h FLOPs a token and layer beside the products with the weights, so that what is left of
-// MFU tends to a half as the sequence length s grows; simulate and top say it where that is much.
+// Causal attention is half of 4 s h FLOPs a token and layer beside the products with the weights, so that what is left
+// of MFU tends to a half as the sequence length s grows; simulate and top say it where that is much.
 TEST_F(RemarksTest, LongSequencesTellTheMfuOfACausalMask) {
   double before = 1;
   for (const char* length : {"1024", "65536", "1048576"}) {

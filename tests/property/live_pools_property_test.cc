@@ -319,8 +319,8 @@ TEST(LivePools, TheFirstTokenComesWithAnIterationOfTheDecoder) {
 }
 
 /// One server reads, at most `most` prompts in an iteration (0: as many as there are), of which the device works for
-/// `device` seconds and the host launches for `host`, on each of so many `ranks`; `comes` are the moments at which prompts
-/// come, and the result those of their first tokens, in their order.
+/// `device` seconds and the host launches for `host`, on each of so many `ranks`; `comes` are the moments at which
+/// prompts come, and the result those of their first tokens, in their order.
 std::vector<double> first_tokens(ServingPolicy policy, std::int64_t ahead, double device, double host,
                                  const std::vector<double>& comes, std::int64_t most = 2,
                                  std::int64_t ranks = 1) {
@@ -368,8 +368,8 @@ TEST(LivePools, ABurstIsReadSoManyPromptsAtATime) {
   expect_moments(first_tokens(ServingPolicy::sglang, 0, 0.01, 0, burst), {0.01, 0.01, 0.02, 0.02, 0.03});
 }
 
-/// A burst on four ranks of SGLang, one prompt of each in an iteration: a prompt waits for those before it that the draw
-/// sent to its own rank, though others rest. TensorRT-LLM's ranks take whatever comes next, four at a time.
+/// A burst on four ranks of SGLang, one prompt of each in an iteration: a prompt waits for those before it that the
+/// draw sent to its own rank, though others rest. TensorRT-LLM's ranks take whatever comes next, four at a time.
 TEST(LivePools, PromptsWaitForTheRankThatIsDrawnForThem) {
   constexpr std::int64_t kRanks = 4;
   const std::vector<double> burst(40, 0);
@@ -385,6 +385,17 @@ TEST(LivePools, PromptsWaitForTheRankThatIsDrawnForThem) {
   EXPECT_GT(std::ranges::max(waiting), 10) << "the draw is even";
   expect_moments(first_tokens(ServingPolicy::sglang, 0, 0.01, 0, burst, 1, kRanks), drawn);
   expect_moments(first_tokens(ServingPolicy::trtllm, 0, 0.01, 0, burst, 1, kRanks), dealt);
+}
+
+/// Another seed of the load draws other ranks.
+TEST(LivePools, RanksAreDrawnByTheSeedOfTheLoad) {
+  LiveRules one, other;
+  one.ranks = other.ranks = 8;
+  one.drawn_ranks = other.drawn_ranks = true;
+  other.rank_seed = 1;
+  int same = 0;
+  for (std::int64_t i = 0; i < 800; ++i) same += rank_of(one, i) == rank_of(other, i) ? 1 : 0;
+  EXPECT_NEAR(same, 100, 50);  // one of eight, five standard deviations of a binomial law
 }
 
 /// Of n requests each of R ranks gets n / R, with the variance of a binomial law.

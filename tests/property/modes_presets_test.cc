@@ -212,7 +212,8 @@ TEST(ModesPresets, AgreeWhereGroupsOfAStageComeApart) {
 // What the host does before a pass hides no traffic, in stages of several chunks either.
 TEST(ModesPresets, AgreeWhereChunksHaveALead) { expect_close(draw, {7102423, 7104478}, 0.01); }
 
-/// `slower`: what the sick link adds to the step at least. `of_kind(drawn)`: whether a plan is what the seeds stand for.
+/// `slower`: what the sick link adds to the step at least. `of_kind(drawn)`: whether a plan is what the seeds stand
+/// for.
 template <class Draw, class OfKind>
 void expect_close_if_sick(const Draw& draw_plan, const std::vector<std::uint64_t>& seeds, double band,
                           const OfKind& of_kind, double slower = 0.02) {

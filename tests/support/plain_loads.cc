@@ -130,13 +130,14 @@ PlainLive serve_load_plainly(const Offered& offered, const LiveRules& rules, con
 
 namespace {
 
-LiveRules rules_of_readers(LiveRules rules) {
+LiveRules rules_of_readers(LiveRules rules, std::uint64_t seed) {
   rules.reads_only = true;
   rules.on_demand = false;
   rules.drafts = 0;
   rules.poll_interval = 1;
   if (rules.policy == ServingPolicy::trtllm) rules.schedule_ahead = 0;
   rules.drawn_ranks = rules.policy == ServingPolicy::sglang && rules.ranks > 1;
+  rules.rank_seed = seed;
   return rules;
 }
 
@@ -150,8 +151,8 @@ class PlainWires {
     std::size_t reader = 0, decoder = 0;
     std::int64_t sent = 0;  ///< so many were sent before
   };
-  PlainWires(const PooledServers& in, double rate, double latency, double bytes_per_token)
-      : readers_(rules_of_readers(in.prefill.rules)),
+  PlainWires(const PooledServers& in, std::uint64_t seed, double rate, double latency, double bytes_per_token)
+      : readers_(rules_of_readers(in.prefill.rules, seed)),
         ranks_(in.decode.rules.ranks),
         replicas_(in.decode.rules.servers * ranks_),
         lines_(static_cast<std::size_t>(readers_.servers * readers_.ranks * replicas_)),
@@ -233,7 +234,7 @@ class PlainPooledLoad {
  public:
   PlainPooledLoad(const Offered& offered, const PooledServers& in, const PlainWires& wires, PlainLive& out)
       : in_(in),
-        rules_(rules_of_readers(in.prefill.rules)),
+        rules_(rules_of_readers(in.prefill.rules, offered.load.seed)),
         clients_(offered, rules_.frontend, out),
         wires_(wires),
         assigned_(static_cast<std::size_t>(in.decode.rules.servers)),
@@ -360,7 +361,7 @@ class PlainPooledLoad {
 PlainLive serve_pools_plainly(const Offered& offered, const PooledServers& in, double rate, double latency,
                               double bytes_per_token) {
   PlainLive out;
-  PlainPooledLoad(offered, in, PlainWires(in, rate, latency, bytes_per_token), out).run();
+  PlainPooledLoad(offered, in, PlainWires(in, offered.load.seed, rate, latency, bytes_per_token), out).run();
   return out;
 }
 

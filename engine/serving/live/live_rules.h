@@ -48,9 +48,10 @@ struct LiveRules {
   std::int64_t answer_after = 0;
   /// Of a server that only reads: prompts of an iteration for each of its ranks; 0: as many as the budget holds.
   std::int64_t pool_prompts = 0;
-  /// Of SGLang's server that only reads: requests wait for a rank that is drawn for each, whatever the others do; else the
-  /// rank with the least to read takes the next one.
+  /// Of SGLang's server that only reads: requests wait for a rank that is drawn for each, whatever the others do; else
+  /// the rank with the least to read takes the next one.
   bool drawn_ranks = false;
+  std::uint64_t rank_seed = 0;  ///< of these draws: the load's
   /// Tokens of each sequence that decode iterations verify beside the one they give.
   std::int64_t drafts = 0;
   bool keeps_prefixes = false;  ///< blocks of earlier requests are used again (prefix_cache.h)
@@ -59,13 +60,13 @@ struct LiveRules {
   std::array<double, 2> seconds_per_block{};
 };
 
-/// The rank that a request is read on, of a server that reads for others. Drawn: by its number alone, so that all plans
-/// with as many ranks draw alike.
+/// The rank that a request is read on, of a server that reads for others. Drawn: by its number and the load's seed
+/// alone, so that all plans with as many ranks draw alike.
 inline std::int64_t rank_of(const LiveRules& rules, std::int64_t number) {
   if (!rules.drawn_ranks) return number % rules.ranks;
-  constexpr std::uint64_t kRooms = 0xe7037ed1a0b428db;  // differs from the seeds of drawn_requests.cc
-  return static_cast<std::int64_t>(
-      CounterRng(kRooms, static_cast<std::uint64_t>(number)).below(static_cast<std::uint64_t>(rules.ranks)));
+  constexpr std::uint64_t kRooms = 0xe7037ed1a0b428db;  // another stream than those of drawn_requests.cc
+  CounterRng rng(rules.rank_seed ^ kRooms, static_cast<std::uint64_t>(number));
+  return static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(rules.ranks)));
 }
 
 /// The least seconds of an iteration: those in which the host launches it where it reads prompts without graphs.
@@ -80,7 +81,8 @@ inline double least_seconds(const LiveRules& rules, const Iteration& work) {
 using SendingShares = EnumArray<TimeClass, double>;
 
 /// What admission rules fill: the prompts that an iteration reads, and whether running sequences decode beside them.
-/// Each piece of a prompt goes to the rank with the fewest tokens, or, with a queue for each rank, to that of its queue.
+/// Each piece of a prompt goes to the rank with the fewest tokens, or, with a queue for each rank, to that of its
+/// queue.
 struct Batch {
   std::vector<Iteration> of_ranks;      ///< what each reads; without decoding sequences
   std::vector<std::int32_t> ended;      ///< sequences whose context is read to its end

@@ -18,13 +18,14 @@ namespace {
 
 /// TensorRT-LLM's context servers run without the overlap scheduler (its guide to disaggregated serving:
 /// disable_overlap_scheduler: true). SGLang's ranks read what is drawn for them (admit_sglang.cc).
-LiveRules reading_rules(LiveRules rules) {
+LiveRules reading_rules(LiveRules rules, std::uint64_t seed) {
   rules.reads_only = true;
   rules.on_demand = false;
   rules.drafts = 0;
   rules.poll_interval = 1;
   if (rules.policy == ServingPolicy::trtllm) rules.schedule_ahead = 0;
   rules.drawn_ranks = rules.policy == ServingPolicy::sglang && rules.ranks > 1;
+  rules.rank_seed = seed;
   return rules;
 }
 
@@ -44,7 +45,7 @@ class PooledService {
       : in_(in),
         course_(offered, in.prefill.rules.frontend, in.decode.rules.max_batch * in.decode.rules.servers,
                 supply, observer),
-        reading_rules_(reading_rules(in.prefill.rules)),
+        reading_rules_(reading_rules(in.prefill.rules, offered.load.seed)),
         read_tally_(reading_rules_),
         tally_(in.decode.rules, offered.load.promised),
         read_times_(lengths_of(offered), in.prefill.timer),

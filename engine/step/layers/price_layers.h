@@ -36,8 +36,7 @@ struct ProductKey {
 using ProductMemo = Memo<ProductKey, OperatorTimes>;
 
 /// Prices one operator. Backward of a product is dgrad and wgrad, the latter accumulating into the stack's
-/// gradient buffer. `known`: of this setting; null: nothing is
-/// remembered.
+/// gradient buffer. `known`: of this setting; null: nothing is remembered.
 OperatorTimes price(const model::Operator& op, const Setting& setting, ProductMemo* known = nullptr);
 
 /// Prices a product of that shape as the operator's kernel runs it (experts together on devices of a known
