@@ -377,15 +377,16 @@ class ContentionSum {
     const network::CollectiveKey data = sent_beside.part.key(groups_);
     if (!sent_beside.way) sent_beside.way = collectives_.healthy().way_number(data);
     // Paces of calls that faults slow depend on how much longer this part of the traffic takes.
+    const bool once = slowed_ && sent_beside.part.once;
     const Bytes bytes = slowed_ ? sent_beside.part.bytes : Bytes(0);
     const double calls = slowed_ ? sent_beside.part.calls : 0;
     for (ContendedCalls::Meeting& known : calls_.meetings) {
-      if (known.way == *sent_beside.way && known.pass == sent_beside.part.pass && known.bytes == bytes &&
-          known.calls == calls)
+      if (known.way == *sent_beside.way && known.pass == sent_beside.part.pass && known.once == once &&
+          known.bytes == bytes && known.calls == calls)
         return known;
     }
     ContendedCalls::Meeting& meeting = calls_.meetings.emplace_back(
-        ContendedCalls::Meeting{*sent_beside.way, sent_beside.part.pass, bytes, calls});
+        ContendedCalls::Meeting{*sent_beside.way, sent_beside.part.pass, once, bytes, calls});
     boost::container::small_vector<std::optional<network::KeptPaces>, 8> paces(calls_.calls.size());
     std::optional<network::LinkLoads> of_data;  // on sick links
     for (const ContendedCalls::Sent& sent : calls_.sent) {
