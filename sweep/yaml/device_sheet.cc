@@ -276,18 +276,6 @@ std::vector<const DeviceNumber*> absent_shares(const Node& device) {
   return absent;
 }
 
-bool has_typical_shares(const DeviceSpec& device) {
-  Diagnostics none;
-  const Node sheet = *parse(kNoMaker, "", none);
-  return std::ranges::any_of(device_numbers(), [&](const DeviceNumber& number) {
-    const std::size_t dot = number.path.find('.');
-    const Node* const group = sheet.find(number.path.substr(0, dot));
-    const Node* const share = group == nullptr ? nullptr : group->find(number.path.substr(dot + 1));
-    return number.use == KeyUse::peak_if_absent && share != nullptr &&
-           to_number<double>(share->text) == number.get(device);
-  });
-}
-
 std::string describe_assumption(const AssumedShares& assumed, std::span<const DeviceNumber* const> shares,
                                 const Catalog& catalog) {
   auto ranges = ranges_of(catalog);
