@@ -100,8 +100,10 @@ class RowFilter {
     for (const ColumnInfo& column : reader.columns()) {
       for (std::string& name : names_of(column)) {
         const bool coded = !column.meanings.empty(), rate = column.unit == "s-1";
+        // What devices hold is to be small; what is sent, and the sizes of the hardware, may have a few kilobytes.
+        const bool memory = column.unit == "byte" && column.better == results::Better::smaller;
         names.push_back({std::move(name), coded ? sweep::NameKind::choice : sweep::NameKind::number,
-                         column.meanings, rate, rate ? "" : column.unit});
+                         column.meanings, rate, rate ? "" : column.unit, memory});
         columns_.push_back(column.name);
       }
     }
