@@ -172,6 +172,23 @@ TEST_F(ConfirmTest, PlansWhoseRanksAreAlikeAreExecutedUnasked) {
   EXPECT_EQ(table.substr(0, end), asked.substr(0, end));
 }
 
+// The same plans of ten times as many microbatches: the first is begun and given up, and of the second nothing is tried.
+TEST_F(ConfirmTest, RowsThatAreGivenUpAreNotSaidToBeUntried) {
+  sweep(
+      "study: alike\nmodel: llama3.1-70b\ncluster: dgx-h100\ngpus: 128\nstack: megatron-core\n"
+      "workload: {phase: training, sequence_length: 8192, global_batch: 5120, precision: bf16}\n"
+      "space: {tensor_parallel: [4], context_parallel: [2], pipeline_parallel: [2], data_parallel: fill,\n"
+      "  sequence_parallel: [true], zero_stage: [1], schedule: [interleaved], virtual_stages: [4, 2]}\n"
+      "objectives: [step_time_s]\n",
+      "out.h5");
+  const std::string table = run({"top", "out.h5"}).out;
+  EXPECT_TRUE(contains(table, "0 rows executed in ")) << table;
+  EXPECT_TRUE(contains(table,
+                       ", 1 given up after 2,000,000 events, 1 not tried, as execution may take longer "
+                       "than this command should: --confirm 10 does"))
+      << table;
+}
+
 // Brute force: all rows, of which nothing but the number and the ZeRO stage is looked away from.
 TEST_F(ConfirmTest, PlansThatTieAreOneRowOfTheTable) {
   sweep(kFewPlans, "out.h5");

@@ -109,9 +109,8 @@ std::string why_none(const std::optional<sweep::Study>& study) {
   return "";
 }
 
-/// Unasked, rows are tried up to so many events where that number is larger than what is left, but not than this: like
-/// ranks are executed once, so that behind switches it may be a hundredth.
-constexpr std::int64_t kMostTrialEvents = kMostUnaskedEvents / 10;
+/// The largest rough number of events with which rows are tried: like ranks are executed once, so that behind switches
+/// the true number may be a hundredth.
 constexpr double kMostTrialRough = 20.0 * kMostUnaskedEvents;
 
 /// A rough number of events of an execution, from the sizes of the plan and before anything is built. Compared with the
@@ -182,7 +181,7 @@ Executions execute_rows(const results::ResultReader& reader, std::span<const std
     }
     if (outcome.prediction.status != Status::ok && trial) {
       tries = false;
-      ++done.left;
+      ++done.given_up;
       continue;
     }
     if (outcome.prediction.status != Status::ok) {
@@ -191,7 +190,7 @@ Executions execute_rows(const results::ResultReader& reader, std::span<const std
       continue;
     }
     ++done.rows;
-    left -= outcome.events;
+    left = std::max<std::int64_t>(0, left - outcome.events);
     for (std::size_t column = 0; column < columns.size(); ++column)
       done.values[column][row] = executed.of(
           column, point, study.workloads[point.setting % study.workloads.size()], outcome.prediction);
