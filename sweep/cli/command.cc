@@ -206,7 +206,8 @@ void add_study_arguments(CLI::App& command, StudyArguments& arguments) {
   command
       .add_option(
           "STUDY", arguments.file,
-          arguments.results_too ? "The study (YAML), or the results of a sweep of it" : "The study (YAML)")
+          std::string("The study: YAML, or the name of one that comes with the program") +
+              (arguments.results_too ? "; or the results of a sweep of it" : ""))
       ->required();
   command.add_option("--set", arguments.overrides, "Change a setting of the study; repeatable")
       ->type_name("KEY=VALUE")
@@ -215,21 +216,17 @@ void add_study_arguments(CLI::App& command, StudyArguments& arguments) {
 
 bool is_results(const fs::path& file) { return file.extension() == ".h5" || file.extension() == ".parts"; }
 
-namespace {
-
-/// The file, or where there is none the study of that name which comes with the program: "llama3.1-70b-64xa100", or
-/// its path in the project's folder, as examples have it.
 fs::path study_file(const fs::path& file) {
   std::error_code error;
   const std::optional<fs::path> published = published_folder();
   if (!published || fs::exists(file, error)) return file;
   const fs::path folder = published->parent_path() / "studies";
-  const bool path = file.parent_path() == "sweep/studies";
-  const fs::path ready = folder / (path ? file.filename().string() : file.string() + ".yaml");
-  return (path || !file.has_parent_path()) && fs::is_regular_file(ready, error) ? ready : file;
+  const fs::path plain = file.lexically_normal();
+  const bool path = plain.parent_path() == "sweep/studies";
+  const bool whole = path || plain.extension() == ".yaml";
+  const fs::path ready = folder / (plain.filename().string() + (whole ? "" : ".yaml"));
+  return (path || !plain.has_parent_path()) && fs::is_regular_file(ready, error) ? ready : file;
 }
-
-}  // namespace
 
 sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, bool quiet) {
   const GivenStudy* given = common.given;

@@ -171,7 +171,9 @@ TEST_F(OwnInputsTest, StudiesThatComeWithTheProgramAreFoundAnywhere) {
   };
   const std::string by_name = checked("llama3.1-70b-64xa100");
   EXPECT_TRUE(contains(by_name, "5,103")) << by_name;
-  EXPECT_EQ(checked("sweep/studies/llama3.1-70b-64xa100.yaml"), by_name);
+  for (const char* file : {"llama3.1-70b-64xa100.yaml", "sweep/studies/llama3.1-70b-64xa100.yaml",
+                           "./sweep/studies/llama3.1-70b-64xa100.yaml", "./llama3.1-70b-64xa100"})
+    EXPECT_EQ(checked(file), by_name) << file;
   EXPECT_EQ(run({"check", "studies/llama3.1-70b-64xa100.yaml"}).code, 2);
   EXPECT_EQ(run({"check", "llama3.1-70b-64xa1000"}).code, 2);
   write("llama3.1-70b-64xa100", kSmallStudy);
