@@ -292,11 +292,16 @@ CLI::Option* add_force(CLI::App& command, bool& force) {
   return command.add_flag("--force", force, "Replace what lies at the output path");
 }
 
-results::ResultReader open_results(const fs::path& file) {
-  if (std::error_code error; file.extension() == ".yaml" && fs::is_regular_file(file, error))
+void prepare_results(const fs::path& file) {
+  const bool yaml = file.extension() == ".yaml" || file.extension() == ".yml";
+  if (std::error_code error; yaml && fs::is_regular_file(file, error))
     throw BadInput(file.string() + ": is a study, not what came of one: shardscape sweep " +
                    shell_line({file.string()}) + " -o OUT.h5 makes that");
   results::remove_leftovers(file);
+}
+
+results::ResultReader open_results(const fs::path& file) {
+  prepare_results(file);
   return results::ResultReader(file);
 }
 

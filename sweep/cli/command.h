@@ -217,8 +217,10 @@ void add_progress(CLI::App& command, std::string& mode);
 /// Adds --force, which allows outputs to be replaced.
 CLI::Option* add_force(CLI::App& command, bool& force);
 
-/// Opens OUT.h5, or the OUT.h5.parts of an unfinished sweep; removes what a sweep that was killed at its very end left
-/// beside it.
+/// Before OUT.h5, or the OUT.h5.parts of an unfinished sweep, is read: removes what a sweep that was killed at its very
+/// end left beside it. BadInput where the file is a study.
+void prepare_results(const std::filesystem::path& file);
+/// Prepares such a file and opens it.
 results::ResultReader open_results(const std::filesystem::path& file);
 
 /// What `top` shows of a result file: the best rows by its first objective, or the front over columns.
