@@ -393,9 +393,10 @@ class ExpressionParser {
   Done emit_value(std::size_t name, const Token& token) {
     const std::vector<std::string>& choices = names_[name].choices;
     const auto found = std::ranges::find(choices, token.text);
-    if (found != choices.end()) {
+    if (found != choices.end())
       return emit(Op::push_number, token.offset, 0, static_cast<double>(found - choices.begin()));
-    }
+    if (!token.text.empty() && token.text == names_[name].zero)
+      return emit(Op::push_number, token.offset, 0, 0);
     return fail(token.offset, quote(names_[name].name) + " is never " + quote(token.text) +
                                   did_you_mean(token.text, choices) + "; it is one of " +
                                   join_names(choices));

@@ -204,6 +204,8 @@ TEST_F(RemarksTest, NothingThatDiffersIsNoLackOfEvidence) {
   };
   EXPECT_TRUE(contains(with("evidence_gap == nothing"), "measured,nothing"));
   EXPECT_FALSE(contains(with("evidence_gap != nothing"), "measured,nothing"));
+  EXPECT_EQ(with("evidence_gap == none"), with("evidence_gap == nothing"));  // its name in earlier files
+  EXPECT_EQ(with("evidence_gap != none"), with("evidence_gap != nothing"));
   EXPECT_EQ(run({"top", "out.h5", "--where", "evidence == nothing"}).code, 2);
 }
 

@@ -79,6 +79,23 @@ TEST(Expression, UnitsMustAgree) {
     EXPECT_TRUE(Expression::parse(text, names()).has_value()) << text;
 }
 
+TEST(Expression, TheFirstChoiceMayHaveAnotherName) {
+  for (const auto& [first, other] : {std::pair("none", "nothing"), std::pair("nothing", "none")}) {
+    const std::vector<ExpressionName> gap = {
+        {"gap", NameKind::choice, {first, "file"}, false, "", false, other}};
+    for (const std::string& word : {std::string(first), std::string(other)}) {
+      const auto is = Expression::parse("gap == " + word, gap),
+                 is_not = Expression::parse(word + " != gap", gap);
+      ASSERT_TRUE(is.has_value() && is_not.has_value()) << word;
+      for (const double code : {0.0, 1.0}) {
+        EXPECT_EQ(is->holds(std::vector{code}), code == 0) << word;
+        EXPECT_EQ(is_not->holds(std::vector{code}), code != 0) << word;
+      }
+    }
+    EXPECT_FALSE(Expression::parse("gap == ''", gap).has_value());
+  }
+}
+
 TEST(Expression, PathsAreNames) {
   EXPECT_TRUE(is_true("device.hbm.bandwidth > 3 TB/s"));
   EXPECT_NE(problem("device.hbm.bandwith > 3").find("did you mean 'device_hbm_bandwidth'?"),
