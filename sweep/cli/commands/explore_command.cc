@@ -76,14 +76,9 @@ int run_explore(const ExploreArguments& arguments, const CommonOptions& common) 
   yaml::Diagnostics diagnostics;
   std::vector<std::string> folders;
   for (const fs::path& folder : common.presets) folders.push_back(folder.string());
-  const explorer::ExplorerInput input{study,
-                                      presets,
-                                      shown_study(found),
-                                      folders,
-                                      found.file.string(),
-                                      found.overrides,
-                                      version(),
-                                      run.git_commit};
+  const explorer::ExplorerInput input{
+      study,           presets,   shown_study(found), folders, found.file.string(),
+      found.overrides, version(), run.git_commit};
   const std::string page = explorer::explorer_page(input, engine, diagnostics);
   if (!diagnostics.empty()) throw BadInput(diagnostics);
   results::write_output(output, page);
