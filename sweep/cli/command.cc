@@ -204,10 +204,9 @@ std::optional<fs::path> published_folder() {
 
 void add_study_arguments(CLI::App& command, StudyArguments& arguments) {
   command
-      .add_option(
-          "STUDY", arguments.file,
-          std::string("The study: YAML, or the name of one that comes with the program") +
-              (arguments.results_too ? "; or the results of a sweep of it" : ""))
+      .add_option("STUDY", arguments.file,
+                  std::string("The study: YAML, or the name of one that comes with the program") +
+                      (arguments.results_too ? "; or the results of a sweep of it" : ""))
       ->required();
   command.add_option("--set", arguments.overrides, "Change a setting of the study; repeatable")
       ->type_name("KEY=VALUE")

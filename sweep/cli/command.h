@@ -181,8 +181,8 @@ struct StudyArguments {
   bool all_counts = false, rates_instead = false;  ///< as in sweep::StudyOptions
   bool results_too = false;
 };
-/// The file, or where there is none the study of that name which comes with the program: "llama3.1-70b-64xa100", with or
-/// without ".yaml", or its path in the project's folder, as examples have it.
+/// The file, or where there is none the study of that name which comes with the program: "llama3.1-70b-64xa100", also
+/// with ".yaml", or its path in the project's folder, as examples have it.
 std::filesystem::path study_file(const std::filesystem::path& file);
 /// Adds the arguments STUDY and --set to a command.
 void add_study_arguments(CLI::App& command, StudyArguments& arguments);

@@ -172,7 +172,7 @@ TEST_F(ConfirmTest, PlansWhoseRanksAreAlikeAreExecutedUnasked) {
   EXPECT_EQ(table.substr(0, end), asked.substr(0, end));
 }
 
-// The same plans of ten times as many microbatches: the first is begun and given up, and of the second nothing is tried.
+// The same plans of ten times as many microbatches: the first is begun and given up, and the second is not tried.
 TEST_F(ConfirmTest, RowsThatAreGivenUpAreNotSaidToBeUntried) {
   sweep(
       "study: alike\nmodel: llama3.1-70b\ncluster: dgx-h100\ngpus: 128\nstack: megatron-core\n"
