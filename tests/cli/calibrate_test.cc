@@ -384,7 +384,7 @@ TEST_F(CalibrateTest, ErrorsOfOneSignThatTheFitLeavesLookLikeTheDevice) {
   ASSERT_EQ(stack.code, 0) << stack.err;
   EXPECT_FALSE(contains(stack.out, said)) << stack.out;
   write_runs_of("devices/h100-sxm-80gb.yaml",
-                {{"clock: 1.83 GHz", "clock: 0.6 GHz"}, {"bandwidth: 3350 GB/s", "bandwidth: 1100 GB/s"}});
+                {{"clock: 1.83 GHz", "clock: 0.3 GHz"}, {"bandwidth: 3350 GB/s", "bandwidth: 600 GB/s"}});
   const Finished slow = run({"calibrate", "runs.csv", "--stack", "nanotron-a", "-o", "a.yaml", "--quiet"});
   EXPECT_TRUE(contains(slow.out, "every step time was measured ")) << slow.out;
   EXPECT_TRUE(contains(slow.out, " longer than predicted, and the fit leaves more than half of that" + said))
