@@ -110,8 +110,8 @@ std::string why_none(const std::optional<sweep::Study>& study) {
 }
 
 /// The largest rough number of events with which rows are tried: like ranks are executed once, so that behind switches
-/// the true number may be a hundredth.
-constexpr double kMostTrialRough = 20.0 * kMostUnaskedEvents;
+/// the true number may be a hundredth. Programs of so many take up to 0.3 s of CPU to build (of experts on 64 ranks).
+constexpr double kMostTrialRough = 5.0 * kMostUnaskedEvents;
 
 /// A rough number of events of an execution, from the sizes of the plan and before anything is built. Compared with the
 /// true number it is 0.4 to 0.8 times as many for plans of llama3.1-70b-64xa100 and mixtral-8x7b-64xh100, 5 times as
