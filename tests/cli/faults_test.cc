@@ -416,7 +416,7 @@ TEST_F(FaultsTest, FaultsOfTheCommandLineSayWhatTheyCost) {
 // links as they stand there.
 TEST_F(FaultsTest, ALinkThatIsNoneNamesThoseOfItsEnd) {
   write("study.yaml", kSmallStudy);
-  for (const char* none : {"2-1=0.5", "nvlink: 2-1=0.5"}) {
+  for (const char* none : {"2-1=0.5", "nvswitch: 2-1=0.5"}) {
     const std::string message = run({"simulate", "study.yaml", "--fault", none}).err;
     const std::string before = "of what you name there is '";
     const std::size_t found = message.find(before), from = found + before.size();

@@ -62,10 +62,10 @@ TEST_F(EvidenceOf, ADeviceIsKnownByItsSheetOnlyWhereSharesAreNotGiven) {
         load(whole.substr(0, first) + "  device: " + device + '\n' + whole.substr(last), home_);
     return regime_of(study, 0).typical;
   };
-  const auto& gpu = load(whole, home_).systems.front().device;
-  write("hw_presets/devices/gpu.yaml", replaced(yaml::to_yaml(gpu), "name: gpu",
-                                                "name: gpu\nsustained: {tensor: 0.7, hbm: 0.8, l2: 0.7}\n"
-                                                "attention: {forward: 0.5, backward: 0.42}"));
+  DeviceSpec gpu = load(whole, home_).systems.front().device;
+  gpu.sustained = {0.7, 0.8, 0.7};  // those of a sheet
+  gpu.attention.forward = 0.5, gpu.attention.backward = 0.42;
+  write("hw_presets/devices/gpu.yaml", yaml::to_yaml(gpu));
   const std::string figures = "peak: {bf16: 400 TFLOP/s}, memory: 80 GB, bandwidth: 2 TB/s}";
   EXPECT_FALSE(typical("gpu"));
   EXPECT_FALSE(typical("{base: gpu, name: mine, sustained: {hbm: 0.85}}"));
