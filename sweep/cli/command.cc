@@ -18,6 +18,7 @@
 #include "results_schema/rows/columns.h"
 #include "results_schema/segments/segments.h"
 #include "sweep/cli/build_facts.h"
+#include "sweep/cli/reports/near_misses.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/terminal.h"
 #include "sweep/modules/module.h"
@@ -249,9 +250,12 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, 
                                 : sweep::parse_study(given->text, given->file.string(),
                                                      given->file.parent_path(), catalog, options);
   if (!study) throw BadInput(study.error());
-  if (given == &stored)  // what the study was read from: the names of its model's checkpoints stand there
-    for (results::SourceText& source : open_results(arguments.file).sources())
+  if (given == &stored) {  // what the study was read from: the names of its model's checkpoints stand there
+    const results::ResultReader reader = open_results(arguments.file);
+    study->sheet_devices = sheet_devices(reader);
+    for (results::SourceText& source : reader.sources())
       if (source.name.starts_with("models/")) study->sources.push_back({source.name, source.text, {}});
+  }
   column_problems(*study).finish();
   for (std::size_t i = 0; i < study->warned_of && !quiet; ++i)
     std::cerr << styled(std::cerr, "warning: ", "33") << message_line(study->assumptions[i]) << '\n';

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/spec/spec_numbers.h"
@@ -47,5 +48,9 @@ std::vector<const DeviceNumber*> absent_shares(const Node& device);
 /// must not be empty.
 std::string describe_assumption(const AssumedShares& assumed, std::span<const DeviceNumber* const> shares,
                                 const Catalog& catalog);
+
+/// The device that such a line says is known by its data sheet alone; nothing of other lines. A resolved study does not
+/// tell, and the results of a sweep hold the lines.
+std::optional<std::string> sheet_device_of(std::string_view line);
 
 }  // namespace shardscape::yaml
