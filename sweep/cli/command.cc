@@ -18,6 +18,7 @@
 #include "results_schema/rows/columns.h"
 #include "results_schema/segments/segments.h"
 #include "sweep/cli/build_facts.h"
+#include "sweep/cli/reports/near_misses.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/terminal.h"
 #include "sweep/modules/module.h"
@@ -204,9 +205,9 @@ std::optional<fs::path> published_folder() {
 
 void add_study_arguments(CLI::App& command, StudyArguments& arguments) {
   command
-      .add_option(
-          "STUDY", arguments.file,
-          arguments.results_too ? "The study (YAML), or the results of a sweep of it" : "The study (YAML)")
+      .add_option("STUDY", arguments.file,
+                  std::string("The study: YAML, or the name of one that comes with the program") +
+                      (arguments.results_too ? "; or the results of a sweep of it" : ""))
       ->required();
   command.add_option("--set", arguments.overrides, "Change a setting of the study; repeatable")
       ->type_name("KEY=VALUE")
@@ -215,21 +216,17 @@ void add_study_arguments(CLI::App& command, StudyArguments& arguments) {
 
 bool is_results(const fs::path& file) { return file.extension() == ".h5" || file.extension() == ".parts"; }
 
-namespace {
-
-/// The file, or where there is none the study of that name which comes with the program: "llama3.1-70b-64xa100", or
-/// its path in the project's folder, as examples have it.
 fs::path study_file(const fs::path& file) {
   std::error_code error;
   const std::optional<fs::path> published = published_folder();
   if (!published || fs::exists(file, error)) return file;
   const fs::path folder = published->parent_path() / "studies";
-  const bool path = file.parent_path() == "sweep/studies";
-  const fs::path ready = folder / (path ? file.filename().string() : file.string() + ".yaml");
-  return (path || !file.has_parent_path()) && fs::is_regular_file(ready, error) ? ready : file;
+  const fs::path plain = file.lexically_normal();
+  const bool path = plain.parent_path() == "sweep/studies";
+  const bool whole = path || plain.extension() == ".yaml";
+  const fs::path ready = folder / (plain.filename().string() + (whole ? "" : ".yaml"));
+  return (path || !plain.has_parent_path()) && fs::is_regular_file(ready, error) ? ready : file;
 }
-
-}  // namespace
 
 sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, bool quiet) {
   const GivenStudy* given = common.given;
@@ -253,9 +250,12 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, 
                                 : sweep::parse_study(given->text, given->file.string(),
                                                      given->file.parent_path(), catalog, options);
   if (!study) throw BadInput(study.error());
-  if (given == &stored)  // what the study was read from: the names of its model's checkpoints stand there
-    for (results::SourceText& source : open_results(arguments.file).sources())
+  if (given == &stored) {  // what the study was read from: the names of its model's checkpoints stand there
+    const results::ResultReader reader = open_results(arguments.file);
+    study->sheet_devices = sheet_devices(reader);
+    for (results::SourceText& source : reader.sources())
       if (source.name.starts_with("models/")) study->sources.push_back({source.name, source.text, {}});
+  }
   column_problems(*study).finish();
   for (std::size_t i = 0; i < study->warned_of && !quiet; ++i)
     std::cerr << styled(std::cerr, "warning: ", "33") << message_line(study->assumptions[i]) << '\n';
@@ -295,11 +295,16 @@ CLI::Option* add_force(CLI::App& command, bool& force) {
   return command.add_flag("--force", force, "Replace what lies at the output path");
 }
 
-results::ResultReader open_results(const fs::path& file) {
-  if (std::error_code error; file.extension() == ".yaml" && fs::is_regular_file(file, error))
+void prepare_results(const fs::path& file) {
+  const bool yaml = file.extension() == ".yaml" || file.extension() == ".yml";
+  if (std::error_code error; yaml && fs::is_regular_file(file, error))
     throw BadInput(file.string() + ": is a study, not what came of one: shardscape sweep " +
                    shell_line({file.string()}) + " -o OUT.h5 makes that");
   results::remove_leftovers(file);
+}
+
+results::ResultReader open_results(const fs::path& file) {
+  prepare_results(file);
   return results::ResultReader(file);
 }
 

@@ -181,6 +181,9 @@ struct StudyArguments {
   bool all_counts = false, rates_instead = false;  ///< as in sweep::StudyOptions
   bool results_too = false;
 };
+/// The file, or where there is none the study of that name which comes with the program: "llama3.1-70b-64xa100", also
+/// with ".yaml", or its path in the project's folder, as examples have it.
+std::filesystem::path study_file(const std::filesystem::path& file);
 /// Adds the arguments STUDY and --set to a command.
 void add_study_arguments(CLI::App& command, StudyArguments& arguments);
 /// Loads a study; BadInput with all of its problems. Unless `quiet`, prints on stderr what the study leaves out.
@@ -214,8 +217,10 @@ void add_progress(CLI::App& command, std::string& mode);
 /// Adds --force, which allows outputs to be replaced.
 CLI::Option* add_force(CLI::App& command, bool& force);
 
-/// Opens OUT.h5, or the OUT.h5.parts of an unfinished sweep; removes what a sweep that was killed at its very end left
-/// beside it.
+/// Before OUT.h5, or the OUT.h5.parts of an unfinished sweep, is read: removes what a sweep that was killed at its very
+/// end left beside it. BadInput where the file is a study.
+void prepare_results(const std::filesystem::path& file);
+/// Prepares such a file and opens it.
 results::ResultReader open_results(const std::filesystem::path& file);
 
 /// What `top` shows of a result file: the best rows by its first objective, or the front over columns.

@@ -207,6 +207,7 @@ class ExpressionParser {
     std::string_view unit = {};             ///< empty: not known
     bool quantity = false;                  ///< has a number with a unit
     bool bare = false;                      ///< is one number without a unit
+    bool gigabytes = false;                 ///< is one name of device memory
     Token beside = {};  ///< what is no rate and has a number with the unit of one added to it, or taken off
   };
   using Parsed = tl::expected<Operand, ExpressionError>;
@@ -358,13 +359,15 @@ class ExpressionParser {
       return fail(number.token.offset, quote(other.token.text) + " has " + words(other.unit) +
                                            ", and is compared with a number that has " + words(number.unit));
     }
-    constexpr double kLeastBytes = 1e6;  // nothing that is asked about has less
+    constexpr double kLeastBytes = 1e6, kLeastMegabytes = 1000;
     for (const auto& [number, other] : {std::pair(&left, &right), std::pair(&right, &left)}) {
-      if (number->bare && other->unit == "byte" && number->token.number > 0 &&
-          number->token.number < kLeastBytes)
-        return fail(number->token.offset,
-                    fmt::format("{} is in bytes; write the number with its unit, as {} GB or {} GiB",
-                                quote(other->token.text), number->token.text, number->token.text));
+      if (!number->bare || !other->gigabytes || number->token.number <= 0 ||
+          number->token.number >= kLeastBytes)
+        continue;
+      const char letter = number->token.number < kLeastMegabytes ? 'G' : 'M';
+      return fail(number->token.offset,
+                  fmt::format("{0} is in bytes; write the number with its unit, as {1} {2}B or {1} {2}iB",
+                              quote(other->token.text), number->token.text, letter));
     }
     if (left.rate == right.rate || left.per_second || right.per_second) return {};
     if (const Token& beside = (left.rate ? left : right).beside; beside.kind != TokenKind::end)
@@ -390,9 +393,10 @@ class ExpressionParser {
   Done emit_value(std::size_t name, const Token& token) {
     const std::vector<std::string>& choices = names_[name].choices;
     const auto found = std::ranges::find(choices, token.text);
-    if (found != choices.end()) {
+    if (found != choices.end())
       return emit(Op::push_number, token.offset, 0, static_cast<double>(found - choices.begin()));
-    }
+    if (!token.text.empty() && token.text == names_[name].zero)
+      return emit(Op::push_number, token.offset, 0, 0);
     return fail(token.offset, quote(names_[name].name) + " is never " + quote(token.text) +
                                   did_you_mean(token.text, choices) + "; it is one of " +
                                   join_names(choices));
@@ -425,7 +429,7 @@ class ExpressionParser {
         left->unit = "";
       }
       left->quantity = left->quantity || right->quantity;
-      left->bare = false;
+      left->bare = left->gigabytes = false;
       left->type = Type::number;
       left->rate = left->rate || right->rate;
       left->per_second = left->per_second || right->per_second;
@@ -504,6 +508,7 @@ class ExpressionParser {
                                                 : Type::number;
     Operand operand{type, token, name, false, names_[name].rate};
     operand.unit = names_[name].unit;
+    operand.gigabytes = names_[name].gigabytes;
     return operand;
   }
 

@@ -32,8 +32,10 @@ struct ExpressionName {
   std::string name;
   NameKind kind = NameKind::number;
   std::vector<std::string> choices = {};
-  bool rate = false;      ///< per second, so that a number with the unit of a rate may be compared with it
-  std::string unit = {};  ///< UDUNITS: "s", "byte", "byte s-1", "Hz"; "1": none; empty: not known, or a rate
+  bool rate = false;       ///< per second, so that a number with the unit of a rate may be compared with it
+  std::string unit = {};   ///< UDUNITS: "s", "byte", "byte s-1", "Hz"; "1": none; empty: not known, or a rate
+  bool gigabytes = false;  ///< device memory: a number below 1e6 without a unit was not meant in bytes
+  std::string zero = {};   ///< another name of the first choice
 };
 
 struct ExpressionError {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "sweep/evidence/evidence_file.h"
-#include "sweep/yaml/device_sheet.h"
 #include "sweep/yaml/load.h"
 #include "sweep/yaml/read_technology.h"
 
@@ -54,7 +53,7 @@ evidence::Regime regime_of(const Study& study, std::size_t setting) {
           name_if_as_sold(system.stack, study.stack_presets),
           study.gpus_of(setting),
           system.device.sustained != DeviceSpec::Sustained() || system.device.steps_by_energy(),
-          !study.device_presets.contains(system.device.name) && yaml::has_typical_shares(system.device)};
+          study.sheet_devices.contains(system.device.name)};
 }
 
 bool same_regime(const Study& study, std::size_t a, std::size_t b) {

@@ -485,6 +485,7 @@ class StudyParser {
   /// Notes the shares of peaks that device files leave out, as far as some setting uses their default.
   void note_assumed_shares() {
     for (const yaml::AssumedShares& assumed : loader_.assumed_shares()) {
+      if (assumed.sheet) study_.sheet_devices.insert(assumed.device);
       auto shares = assumed.shares;
       std::erase_if(shares, [&](const DeviceNumber* share) {
         if (assumed.sheet) return false;

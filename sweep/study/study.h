@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,9 @@ struct Study {
   std::shared_ptr<const evidence::Table> measured;
   /// Presets whose names the settings' devices and stacks have: name -> YAML.
   std::map<std::string, std::string> device_presets, stack_presets;
+  /// Names of devices known by their data sheets, some of whose shares of peaks are typical of others. A resolved study
+  /// writes these shares out and no longer tells.
+  std::set<std::string> sheet_devices;
 
   /// The beginning of a message about a key or an item of its list, at the study as a whole where it lacks the key:
   /// "study.yaml:3:1: space: ".

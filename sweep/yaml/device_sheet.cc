@@ -206,6 +206,8 @@ class SheetReader {
   Diagnostics& diagnostics_;
 };
 
+constexpr std::string_view kDevice = ": device ", kBySheet = " is known by its data sheet alone: ";
+
 /// Where energies are known, they take the place of this share.
 constexpr std::string_view kByEnergy = "sustained.tensor";
 
@@ -276,18 +278,6 @@ std::vector<const DeviceNumber*> absent_shares(const Node& device) {
   return absent;
 }
 
-bool has_typical_shares(const DeviceSpec& device) {
-  Diagnostics none;
-  const Node sheet = *parse(kNoMaker, "", none);
-  return std::ranges::any_of(device_numbers(), [&](const DeviceNumber& number) {
-    const std::size_t dot = number.path.find('.');
-    const Node* const group = sheet.find(number.path.substr(0, dot));
-    const Node* const share = group == nullptr ? nullptr : group->find(number.path.substr(dot + 1));
-    return number.use == KeyUse::peak_if_absent && share != nullptr &&
-           to_number<double>(share->text) == number.get(device);
-  });
-}
-
 std::string describe_assumption(const AssumedShares& assumed, std::span<const DeviceNumber* const> shares,
                                 const Catalog& catalog) {
   auto ranges = ranges_of(catalog);
@@ -299,15 +289,21 @@ std::string describe_assumption(const AssumedShares& assumed, std::span<const De
     typical.push_back(fmt::format("{} {:.3g}", share->path, range.least));
     if (range.most > range.least) typical.back() += fmt::format(" to {:.3g}", range.most);
   }
-  std::string line = to_string(assumed.where) + ": device " + assumed.device;
+  std::string line = fmt::format("{}{}{}", to_string(assumed.where), kDevice, assumed.device);
   if (assumed.sheet) {
-    line += " is known by its data sheet alone: what it reaches of its peaks (" + join(absent) +
+    line += fmt::format("{}what it reaches of its peaks ({}", kBySheet, join(absent)) +
             ") is typical of others, and times may be a quarter off";
   } else {
     line += " does not say " + join(absent) + ": taken as 1, 100 % of its peaks, which kernels don't reach";
   }
   if (!typical.empty()) line += "; the devices that come with the program have " + join(typical);
   return line;
+}
+
+std::optional<std::string> sheet_device_of(std::string_view line) {
+  const std::size_t end = line.find(kBySheet), start = line.rfind(kDevice, end);
+  if (end == std::string_view::npos || start == std::string_view::npos) return std::nullopt;
+  return std::string(line.substr(start + kDevice.size(), end - start - kDevice.size()));
 }
 
 }  // namespace shardscape::yaml

@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/spec/spec_numbers.h"
@@ -43,13 +44,13 @@ struct AssumedShares {
 /// The shares of peaks that the map of a device does not give (KeyUse::peak_if_absent).
 std::vector<const DeviceNumber*> absent_shares(const Node& device);
 
-/// Whether a device has any such share as a data sheet leaves it to be taken: typical of others. Of a device of the
-/// user's; those of the program may have the same by measurement.
-bool has_typical_shares(const DeviceSpec& device);
-
 /// A line that says what is assumed of a device, and what values the devices that come with the program have. `shares`
 /// must not be empty.
 std::string describe_assumption(const AssumedShares& assumed, std::span<const DeviceNumber* const> shares,
                                 const Catalog& catalog);
+
+/// The device that such a line says is known by its data sheet alone; nothing of other lines. A resolved study does not
+/// tell, and the results of a sweep hold the lines.
+std::optional<std::string> sheet_device_of(std::string_view line);
 
 }  // namespace shardscape::yaml

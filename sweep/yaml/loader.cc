@@ -260,13 +260,17 @@ std::optional<Loader::Target> Loader::follow_over_base(PresetKind kind, const Re
     if (!whole) return std::nullopt;
     target->node.erase("base");
   }
+  if (whole && !whole->typical.empty()) {  // a share that the device itself gives is its own
+    target->typical = absent_shares(target->node);
+    std::erase_if(target->typical, [&](const DeviceNumber* share) {
+      return std::ranges::find(whole->typical, share) == whole->typical.end();
+    });
+  }
   if (sheet) {
     auto device = by_parts(target->node, whole ? &whole->node : nullptr, target->prefix, diagnostics_);
     if (!device) return std::nullopt;
     target->node = std::move(device->parts);
-    const Node* const name = target->node.find("name");
-    if (name != nullptr && !device->assumed.empty())
-      assume({name->text, target->node.where, std::move(device->assumed), true});
+    target->typical.insert(target->typical.end(), device->assumed.begin(), device->assumed.end());
   } else if (whole) {
     target->node = laid_over(target->node, whole->node);
   }
@@ -291,6 +295,7 @@ std::optional<DevicePreset> Loader::device(const Reference& at) {
 std::optional<DevicePreset> Loader::parts_device(const Target& target) {
   std::optional<DevicePreset> device = read_device(target.node, target.prefix, diagnostics_);
   if (!device) return std::nullopt;
+  if (!target.typical.empty()) assume({device->name, target.node.where, target.typical, true});
   std::vector<const DeviceNumber*> absent = absent_shares(target.node);
   if (!absent.empty()) assume({device->name, target.node.where, std::move(absent)});
   return device;

@@ -90,6 +90,7 @@ class Loader {
     Node node;
     std::string prefix;
     std::filesystem::path folder;
+    std::vector<const DeviceNumber*> typical = {};  ///< shares of peaks that are those of a data sheet
   };
   std::optional<std::string> text_of(PresetKind kind, const std::filesystem::path& file, const Reference& at);
   std::optional<Target> follow(PresetKind kind, const Reference& at);

@@ -172,6 +172,23 @@ TEST_F(ConfirmTest, PlansWhoseRanksAreAlikeAreExecutedUnasked) {
   EXPECT_EQ(table.substr(0, end), asked.substr(0, end));
 }
 
+// Experts on 64 ranks of 512: the first row is begun and given up, and the second is not tried.
+TEST_F(ConfirmTest, RowsThatAreGivenUpAreNotSaidToBeUntried) {
+  sweep(
+      "study: experts\nmodel: deepseek-v3\ncluster: dgx-h100\ngpus: 512\nstack: megatron-core\n"
+      "workload: {phase: training, sequence_length: 4096, global_batch: 1024, precision: fp8}\n"
+      "space: {tensor_parallel: [1], pipeline_parallel: [8, 4], expert_parallel: [64], data_parallel: fill,\n"
+      "  recompute: [full], zero_stage: [1], schedule: [1f1b]}\n"
+      "objectives: [step_time_s]\n",
+      "out.h5");
+  const std::string table = run({"top", "out.h5"}).out;
+  EXPECT_TRUE(contains(table, "0 rows executed in ")) << table;
+  EXPECT_TRUE(contains(table,
+                       ", 1 given up after 2,000,000 events, 1 not tried, as execution may take longer "
+                       "than this command should: --confirm 10 does"))
+      << table;
+}
+
 // Brute force: all rows, of which nothing but the number and the ZeRO stage is looked away from.
 TEST_F(ConfirmTest, PlansThatTieAreOneRowOfTheTable) {
   sweep(kFewPlans, "out.h5");

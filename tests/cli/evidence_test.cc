@@ -65,6 +65,25 @@ TEST_F(EvidenceTest, OfOwnTablesIsWhatStudiesGoBy) {
       << said.out;
 }
 
+// Results hold the study with its devices in full, which no longer tells what the sheet left open.
+TEST_F(EvidenceTest, ResultsOfADataSheetExpectTheErrorOfTheirStudy) {
+  write(
+      "study.yaml",
+      "study: sheet\nmodel: llama3.1-8b\ngpus: 8\nstack: megatron-core\n"
+      "cluster: {base: dgx-h100, name: pod, device: {name: mine, peak: {bf16: 990 TFLOP/s}, memory: 100 GB,\n"
+      "  bandwidth: 3.3 TB/s, links: 450 GB/s}}\n"
+      "workload: {phase: training, sequence_length: 4096, global_batch: 32, precision: bf16}\n"
+      "space: {tensor_parallel: [2], data_parallel: fill}\n");
+  ASSERT_EQ(run({"sweep", "study.yaml", "-o", "out.h5", "--progress", "none", "--confirm", "0"}).code, 0);
+  const double swept = json::parse(run({"top", "out.h5", "--format", "json"}).out).at(0).at("expected_error");
+  EXPECT_GT(swept, 0.2);
+  for (const char* file : {"study.yaml", "out.h5"}) {
+    const Finished found = run({"simulate", file, "--json"});
+    ASSERT_EQ(found.code, 0) << found.err;
+    EXPECT_NEAR(json::parse(found.out).at("expected_error").get<double>(), swept, 1e-6) << file;
+  }
+}
+
 TEST_F(EvidenceTest, IsInResultFilesAndAllThatShowsThem) {
   write_own_evidence();
   write("study.yaml", kSmallStudy);

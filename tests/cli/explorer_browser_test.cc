@@ -157,6 +157,11 @@ TEST_F(ExplorerBrowserTest, FiftySettingsAreThoseOfTheProgram) {
   std::printf("%d settings of 60 can be computed\n", compared);
 }
 
+TEST_F(ExplorerBrowserTest, StudiesThatComeWithTheProgramAreFoundByName) {
+  const Finished named = run({"explore", "llama3.1-70b-64xa100", "-o", "named.html"});
+  EXPECT_EQ(named.code, 0) << named.err;
+}
+
 TEST_F(ExplorerBrowserTest, InputsMoveThePageAndALinkRestoresIt) {
   set_before_ = {"workload.global_batch=64"};
   ASSERT_EQ(run({"explore", "study.yaml", "--set", set_before_[0], "-o", "page.html", "--force"}).code, 0);

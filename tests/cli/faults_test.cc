@@ -416,14 +416,20 @@ TEST_F(FaultsTest, FaultsOfTheCommandLineSayWhatTheyCost) {
 // links as they stand there.
 TEST_F(FaultsTest, ALinkThatIsNoneNamesThoseOfItsEnd) {
   write("study.yaml", kSmallStudy);
-  for (const char* none : {"2-1=0.5", "nic:2=0.5"}) {
+  for (const char* none : {"2-1=0.5", "nvswitch: 2-1=0.5"}) {
     const std::string message = run({"simulate", "study.yaml", "--fault", none}).err;
-    const std::size_t from = message.find("of what you name there is ");
-    ASSERT_NE(from, std::string::npos) << message;
-    const std::string link = message.substr(from + 26, message.find(' ', from + 26) - from - 26);
-    EXPECT_TRUE(link.starts_with("2-")) << link;
+    const std::string before = "of what you name there is '";
+    const std::size_t found = message.find(before), from = found + before.size();
+    ASSERT_NE(found, std::string::npos) << message;
+    const std::string link = message.substr(from, message.find('\'', from) - from);
+    EXPECT_TRUE(contains(link, ": 2 -> ")) << link;
     EXPECT_EQ(run({"simulate", "study.yaml", "--fault", link + "=0.5"}).code, 0) << link;
   }
+  const Finished no_kind = run({"simulate", "study.yaml", "--fault", "nic:2=0.5"});
+  EXPECT_EQ(no_kind.code, 2);
+  EXPECT_FALSE(contains(no_kind.err, "of what you name")) << no_kind.err;
+  EXPECT_TRUE(contains(no_kind.err, "or a kind of fault: ") && contains(no_kind.err, "nic_down:RANK"))
+      << no_kind.err;
 }
 
 TEST_F(FaultsTest, CutFabricsAreUnreachableAndTheSweepGoesOn) {

@@ -171,7 +171,9 @@ TEST_F(OwnInputsTest, StudiesThatComeWithTheProgramAreFoundAnywhere) {
   };
   const std::string by_name = checked("llama3.1-70b-64xa100");
   EXPECT_TRUE(contains(by_name, "5,103")) << by_name;
-  EXPECT_EQ(checked("sweep/studies/llama3.1-70b-64xa100.yaml"), by_name);
+  for (const char* file : {"llama3.1-70b-64xa100.yaml", "sweep/studies/llama3.1-70b-64xa100.yaml",
+                           "./sweep/studies/llama3.1-70b-64xa100.yaml", "./llama3.1-70b-64xa100"})
+    EXPECT_EQ(checked(file), by_name) << file;
   EXPECT_EQ(run({"check", "studies/llama3.1-70b-64xa100.yaml"}).code, 2);
   EXPECT_EQ(run({"check", "llama3.1-70b-64xa1000"}).code, 2);
   write("llama3.1-70b-64xa100", kSmallStudy);
@@ -180,12 +182,22 @@ TEST_F(OwnInputsTest, StudiesThatComeWithTheProgramAreFoundAnywhere) {
 
 TEST_F(OwnInputsTest, AStudyInPlaceOfResultsIsSaidToBeOne) {
   write("study.yaml", kSmallStudy);
-  for (const char* command : {"top", "sensitivity"}) {
-    const Finished finished = run({command, "study.yaml"});
-    EXPECT_EQ(finished.code, 2) << finished.err;
-    EXPECT_TRUE(contains(finished.err,
-                         "study.yaml: is a study, not what came of one: shardscape sweep study.yaml -o "))
-        << finished.err;
+  write("study.yml", kSmallStudy);
+  for (const std::string file : {"study.yaml", "study.yml"}) {
+    for (const std::vector<std::string>& words :
+         std::vector<std::vector<std::string>>{{"top", file},
+                                               {"sensitivity", file},
+                                               {"export", file, "--csv", "-"},
+                                               {"verify", file},
+                                               {"merge", file, "-o", "whole.h5"},
+                                               {"diff", file, file},
+                                               {"report", file, "-o", "out.html"}}) {
+      const Finished finished = run(words);
+      EXPECT_EQ(finished.code, 2) << words.front() << finished.err;
+      EXPECT_TRUE(contains(finished.err,
+                           file + ": is a study, not what came of one: shardscape sweep " + file + " -o "))
+          << words.front() << finished.err;
+    }
   }
 }
 

@@ -180,7 +180,15 @@ TEST_F(RemarksTest, LongSequencesTellTheMfuOfACausalMask) {
     ASSERT_EQ(run(words).code, 0);
     const std::string table = run({"top", "out.h5", "--confirm", "0"}).out;
     const bool rows = !contains(table, "0 of 0 feasible");
-    EXPECT_EQ(contains(table, "by the half that a causal mask leaves it is "), rows && left < 0.9) << table;
+    const std::string line = "by the half that a causal mask leaves it is ";
+    EXPECT_EQ(contains(table, line), rows && left < 0.9) << table;
+    // Only beside an MFU.
+    const auto with = [&](const char* option, const char* value) {
+      return contains(run({"top", "out.h5", "--confirm", "0", option, value}).out, line);
+    };
+    EXPECT_EQ(with("--columns", "MFU"), rows && left < 0.9);
+    EXPECT_FALSE(with("--columns", "step_time,memory"));
+    EXPECT_FALSE(with("--where", "status != ok"));
   }
   EXPECT_LT(before, 0.55);
 }
@@ -204,6 +212,8 @@ TEST_F(RemarksTest, NothingThatDiffersIsNoLackOfEvidence) {
   };
   EXPECT_TRUE(contains(with("evidence_gap == nothing"), "measured,nothing"));
   EXPECT_FALSE(contains(with("evidence_gap != nothing"), "measured,nothing"));
+  EXPECT_EQ(with("evidence_gap == none"), with("evidence_gap == nothing"));  // its name in earlier files
+  EXPECT_EQ(with("evidence_gap != none"), with("evidence_gap != nothing"));
   EXPECT_EQ(run({"top", "out.h5", "--where", "evidence == nothing"}).code, 2);
 }
 

@@ -208,6 +208,10 @@ TEST_F(TopTest, ColumnsGoByAllOfTheirNames) {
   EXPECT_EQ(rows({"--pareto", "step_time,memory"}), rows({"--pareto", "step_time_s,memory_peak_bytes"}));
   EXPECT_TRUE(contains(top({"--pareto", "step_time,memory"}).out,
                        "Pareto front over step_time_s, memory_peak_bytes"));
+  const Finished bare = top({"--where", "activations < 70"});
+  EXPECT_EQ(bare.code, 2);
+  EXPECT_TRUE(contains(bare.err, "'activations' is in bytes; write the number with its unit, as 70 GB"))
+      << bare.err;
   const Finished wrong = top({"--where", "memory < 70 s"});
   EXPECT_EQ(wrong.code, 2);
   EXPECT_TRUE(contains(wrong.err, "'memory' has the unit 'byte'")) << wrong.err;

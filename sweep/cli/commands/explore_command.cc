@@ -66,7 +66,9 @@ std::string shown_study(const StudyArguments& arguments) {
 }
 
 int run_explore(const ExploreArguments& arguments, const CommonOptions& common) {
-  const sweep::Study study = load(arguments.study, common);
+  StudyArguments found = arguments.study;  // its tables lie beside it
+  found.file = study_file(found.file);
+  const sweep::Study study = load(found, common);
   const explorer::BrowserEngine engine = browser_engine();
   const results::OutputPath output(arguments.output, arguments.force, input_files(study));
   const yaml::Catalog presets = make_catalog(common);
@@ -74,14 +76,9 @@ int run_explore(const ExploreArguments& arguments, const CommonOptions& common) 
   yaml::Diagnostics diagnostics;
   std::vector<std::string> folders;
   for (const fs::path& folder : common.presets) folders.push_back(folder.string());
-  const explorer::ExplorerInput input{study,
-                                      presets,
-                                      shown_study(arguments.study),
-                                      folders,
-                                      arguments.study.file.string(),
-                                      arguments.study.overrides,
-                                      version(),
-                                      run.git_commit};
+  const explorer::ExplorerInput input{
+      study,           presets,   shown_study(found), folders, found.file.string(),
+      found.overrides, version(), run.git_commit};
   const std::string page = explorer::explorer_page(input, engine, diagnostics);
   if (!diagnostics.empty()) throw BadInput(diagnostics);
   results::write_output(output, page);

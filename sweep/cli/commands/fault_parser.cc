@@ -176,8 +176,12 @@ class FaultParser {
     return text;
   }
 
-  /// The links of the vertices that the text may mean: of the first one it names, after a dimension or a kind.
+  /// The links of the vertices that the text may mean, as find() takes them: of the first one it names. Where neither a
+  /// dimension nor a kind of fault stands before ':', the kinds.
   [[nodiscard]] std::string links_of(std::string_view text) const {
+    const std::size_t colon = text.find(':');
+    if (colon != std::string_view::npos && !has_dimension(trimmed(text.substr(0, colon))))
+      return "; before ':' stands one of its dimensions, or a kind of fault: " + fault_parts();
     const std::string_view ends = trimmed(text.substr(text.find(':') + 1));
     std::string list;
     for (const std::int32_t vertex : vertices(trimmed(ends.substr(0, ends.find('-'))))) {
@@ -185,13 +189,17 @@ class FaultParser {
       for (std::size_t id = 0; id < fabric_.links().size() && left > 0; ++id) {
         const network::Link& link = fabric_.links()[id];
         if (link.source != vertex) continue;
-        list += fmt::format("{}{}-{} ({})", list.empty() ? "; of what you name there is " : ", ", vertex,
-                            link.destination,
-                            fabric_.spec().dimensions[static_cast<std::size_t>(link.dimension)].name);
+        list += fmt::format("{}'{}'", list.empty() ? "; of what you name there is " : ", ",
+                            fabric_.link_name(static_cast<std::int32_t>(id)));
         if (--left == 0) list += ", ...";
       }
     }
     return list;
+  }
+
+  [[nodiscard]] bool has_dimension(std::string_view name) const {
+    return std::ranges::any_of(fabric_.spec().dimensions,
+                               [&](const auto& dimension) { return dimension.name == name; });
   }
 
   static constexpr std::int32_t kNamedLinks = 6;

@@ -37,7 +37,7 @@ results::OutputPath merge_output(const MergeArguments& arguments) {
 }
 
 int run_merge(const MergeArguments& arguments, const CommonOptions& common) {
-  for (const fs::path& file : arguments.files) results::remove_leftovers(file);
+  for (const fs::path& file : arguments.files) prepare_results(file);
   results::remove_leftovers(arguments.output);
   const std::vector<results::SweepPart> parts = results::open_parts(arguments.files);
   if (auto problems = results::merge_problems(parts); !problems.empty()) throw BadInput(std::move(problems));

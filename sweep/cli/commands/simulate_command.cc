@@ -199,6 +199,26 @@ int run_compare(const SimulateArguments& arguments, const Setting& setting, cons
   return kDone;
 }
 
+/// BadInput where something is asked of a server that only training has, or only a simulated load.
+void refuse_what_servers_lack(const SimulateArguments& arguments, const Setting& setting, ExecutionMode mode,
+                              const FaultSet& faults) {
+  if (setting.workload.phase == Phase::training) return;
+  if (mode == ExecutionMode::checked)
+    throw BadInput("--mode: checked is of training; servers are hierarchical or flattened\n");
+  if (!faults.devices.empty()) {
+    const std::string what =
+        arguments.draw ? "--draw: the sample has a sick device, which " : "--fault: a sick device is what ";
+    throw BadInput(what + "training alone models\n");
+  }
+  if (!arguments.timeline.empty() && !setting.workload.load) {
+    throw BadInput(
+        "--timeline: draws a training step, or a load that is simulated request by request; the study is of "
+        "servers in their steady state; 'workload.client: inferencex' or 'workload.request_rate' would "
+        "simulate "
+        "its requests\n");
+  }
+}
+
 int run_simulate(const SimulateArguments& arguments, const CommonOptions& common) {
   const sweep::Study study = load(arguments.study, common);
   const sweep::ChosenPoint point = choose_point(study, point_or_best(arguments.study, arguments.point));
@@ -208,38 +228,25 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   const FaultSet faults = draw ? draw->set : parse_faults(arguments.faults, setting.system.fabric);
   const ExecutionMode mode =
       arguments.mode.empty() ? study.mode : parse_enum<ExecutionMode>(arguments.mode).value();
-  if (mode == ExecutionMode::checked && study.phase() == Phase::inference)
-    throw BadInput("--mode: checked is of training; servers are hierarchical or flattened\n");
-  if (!faults.devices.empty() && study.phase() == Phase::inference) {
-    const std::string what =
-        draw ? "--draw: the sample has a sick device, which " : "--fault: a sick device is what ";
-    throw BadInput(what + "training alone models\n");
+  refuse_what_servers_lack(arguments, setting, mode, faults);
+  const bool pooled = point.plan.disaggregated();
+  if (arguments.optimise_placement && pooled) {
+    throw BadInput("--optimise-placement: places one kind of replica, the plan has a pool that prefills\n");
   }
   if (arguments.compare) return run_compare(arguments, setting, point.plan, faults, common.reference);
   Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true, .mode = mode});
-  const Prediction healthy = faults.empty() && !draw ? Prediction() : simulator.run(point.plan);
   Details details;
   details.want_timeline = !arguments.timeline.empty();
   details.want_load_mixes = arguments.explain;
-  if (details.want_timeline && study.phase() == Phase::inference && !setting.workload.load) {
-    throw BadInput(
-        "--timeline: draws a training step, or a load that is simulated request by request; the study is of "
-        "servers in their steady state; 'workload.client: inferencex' or 'workload.request_rate' would "
-        "simulate "
-        "its requests\n");
-  }
   std::optional<results::OutputPath> timeline;
   if (details.want_timeline) timeline.emplace(arguments.timeline, arguments.force, input_files(study));
   StepOutputs outputs(arguments, study.phase());
   outputs.ask(details);
+  const Prediction healthy = faults.empty() && !draw ? Prediction() : simulator.run(point.plan);
   const Prediction prediction = simulator.run(point.plan, faults, &details);
   const bool timed = prediction.has_times();
   if (arguments.optimise_placement && !timed) {
     refuse("--optimise-placement: there is nothing to place", prediction);
-  }
-  const bool pooled = point.plan.disaggregated();
-  if (arguments.optimise_placement && pooled) {
-    throw BadInput("--optimise-placement: places one kind of replica, the plan has a pool that prefills\n");
   }
   const bool optimised = sweep::placement_of(study, 0) == sweep::PlacementChoice::optimised;
   const PlacementReport placement =

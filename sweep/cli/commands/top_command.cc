@@ -144,7 +144,7 @@ int run_top(const TopArguments& arguments, const CommonOptions& /*common*/) {
   if (!table.chosen.rows.empty()) {
     print_table(std::cout, reader, table.chosen,
                 {ranking, only, arguments.breakdown, any_status, table.groups,
-                 remarks_on_rows(reader, question, table.chosen, table.groups).lines});
+                 remarks_on_rows(reader, question, table.chosen, table.groups, only).lines});
     if (const std::string text = confirmation.text(); !text.empty()) std::cout << text << '\n';
   } else if (table.found.any_infeasible) {
     std::cout << '\n';

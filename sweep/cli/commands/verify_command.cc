@@ -20,7 +20,7 @@ constexpr const char* kVerifyFooter =
 Reads every value. Exit code 0: all is well; 1: something is damaged or does not fit, and stdout says what.)";
 
 int run_verify(const std::filesystem::path& file, const CommonOptions& /*common*/) {
-  results::remove_leftovers(file);
+  prepare_results(file);
   const results::Verification verification = results::verify_isolated(file);
   // A damaged file is not opened here, as only the child process that verifies may hang on it.
   const std::string selection =

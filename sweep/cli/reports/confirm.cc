@@ -109,10 +109,9 @@ std::string why_none(const std::optional<sweep::Study>& study) {
   return "";
 }
 
-/// Unasked, rows are tried up to so many events where that number is larger than what is left, but not than this: like
-/// ranks are executed once, so that behind switches it may be a hundredth.
-constexpr std::int64_t kMostTrialEvents = kMostUnaskedEvents / 10;
-constexpr double kMostTrialRough = 20.0 * kMostUnaskedEvents;
+/// The largest rough number of events with which rows are tried: like ranks are executed once, so that behind switches
+/// the true number may be a hundredth. Programs of so many take up to 0.3 s of CPU to build (of experts on 64 ranks).
+constexpr double kMostTrialRough = 5.0 * kMostUnaskedEvents;
 
 /// A rough number of events of an execution, from the sizes of the plan and before anything is built. Compared with the
 /// true number it is 0.4 to 0.8 times as many for plans of llama3.1-70b-64xa100 and mixtral-8x7b-64xh100, 5 times as
@@ -182,7 +181,7 @@ Executions execute_rows(const results::ResultReader& reader, std::span<const std
     }
     if (outcome.prediction.status != Status::ok && trial) {
       tries = false;
-      ++done.left;
+      ++done.given_up;
       continue;
     }
     if (outcome.prediction.status != Status::ok) {
@@ -191,7 +190,7 @@ Executions execute_rows(const results::ResultReader& reader, std::span<const std
       continue;
     }
     ++done.rows;
-    left -= outcome.events;
+    left = std::max<std::int64_t>(0, left - outcome.events);
     for (std::size_t column = 0; column < columns.size(); ++column)
       done.values[column][row] = executed.of(
           column, point, study.workloads[point.setting % study.workloads.size()], outcome.prediction);

@@ -30,13 +30,17 @@ struct ConfirmWish {
 /// The most events of one row, and of all rows together where the user asked for none: some 70 to 500 ns each. Events
 /// do not depend on the machine, so that neither does what is executed.
 inline constexpr std::int64_t kMostRowEvents = 2'000'000'000, kMostUnaskedEvents = 20'000'000;
+/// Unasked, rows are tried up to so many events where a rough number of theirs is larger than what is left.
+inline constexpr std::int64_t kMostTrialEvents = kMostUnaskedEvents / 10;
 
 struct Executions {
   std::vector<std::vector<double>> values;  ///< by requested column and row; NaN: not executed
   std::size_t rows = 0;                     ///< number of rows executed
   /// Number of rows given up or not begun, as they take too many events for any request.
   std::size_t too_long = 0;
-  std::size_t left = 0;     ///< number of rows not begun, as the user did not ask for so much
+  std::size_t left = 0;  ///< number of rows not begun, as the user did not ask for so much
+  std::size_t given_up =
+      0;                    ///< number of rows begun and given up after kMostTrialEvents, for the same reason
   std::size_t stopped = 0;  ///< number of rows not begun or not ended for the reason `why_stopped`
   const char* why_stopped = nullptr;
   double cpu_seconds = 0;

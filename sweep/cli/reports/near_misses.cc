@@ -8,11 +8,13 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <sstream>
 
 #include "engine/neighbours.h"
 #include "engine/simulate.h"
 #include "results_schema/reading/row_scan.h"
 #include "sweep/cli/command.h"
+#include "sweep/cli/reports/top_output.h"
 #include "sweep/cli/reports/verdicts.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/text_table.h"
@@ -20,6 +22,7 @@
 #include "sweep/space/design_space.h"
 #include "sweep/space/point_text.h"
 #include "sweep/study/load_study.h"
+#include "sweep/yaml/device_sheet.h"
 
 namespace shardscape::cli {
 
@@ -231,7 +234,17 @@ class MissFinder {
 
 std::optional<sweep::Study> read_study(const ResultReader& reader) {
   auto study = sweep::parse_study(reader.resolved_yaml(), "study", {}, yaml::Catalog());
-  return study ? std::optional(*std::move(study)) : std::nullopt;
+  if (!study) return std::nullopt;
+  study->sheet_devices = sheet_devices(reader);
+  return *std::move(study);
+}
+
+std::set<std::string> sheet_devices(const ResultReader& reader) {
+  std::set<std::string> devices;
+  std::istringstream assumptions(assumptions_of(reader).value_or(""));
+  for (std::string line; std::getline(assumptions, line);)
+    if (auto device = yaml::sheet_device_of(line)) devices.insert(*std::move(device));
+  return devices;
 }
 
 std::optional<StoredStudy> with_points(const ResultReader& reader, std::optional<sweep::Study> study) {

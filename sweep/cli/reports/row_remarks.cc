@@ -6,6 +6,8 @@
 #include <cmath>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "engine/model/block_kinds.h"
 #include "sweep/cli/reports/near_misses.h"
@@ -25,9 +27,9 @@ bool has_expected_error(const ResultReader& reader, const std::string& column) {
 }
 
 /// Memory of the device of each point, 0 where the study has no such point; nothing where this program reads the file's
-/// study differently. The points are listed only where devices differ, as that takes a while.
-std::function<double(double id)> capacities_of(const ResultReader& reader) {
-  auto study = read_study(reader);
+/// study (nothing: it cannot) differently. The points are listed only where devices differ, as that takes a while.
+std::function<double(double id)> capacities_of(const ResultReader& reader,
+                                               std::optional<sweep::Study> study) {
   if (!study) return nullptr;
   const auto of = [](const System& system) { return system.device.memory_capacity().value(); };
   const double first = of(study->systems.front());
@@ -42,10 +44,20 @@ std::function<double(double id)> capacities_of(const ResultReader& reader) {
   };
 }
 
+/// A line on the MFU of a training plan with sequences of that many tokens; empty where little is masked.
+std::string remark_on_mfu(const ModelSpec& model, std::int64_t length) {
+  const double share = model::causal_share(model, length);
+  if (share >= kMostlyCausal) return "";
+  return fmt::format(
+      "MFU counts attention in full, as published figures do: by the half that a causal mask leaves it is "
+      "{:.2f} times as much with sequences of {} tokens",
+      share, format_count(length));
+}
+
 }  // namespace
 
 RowRemarks remarks_on_rows(const ResultReader& reader, const TopQuestion& question, const ChosenRows& chosen,
-                           const RowGroups& groups) {
+                           const RowGroups& groups, std::span<const std::string> only) {
   RowRemarks remarks;
   const auto values = [&](std::string_view name) -> const std::vector<double>* {
     const results::ColumnInfo* const column = reader.find(name);
@@ -89,17 +101,22 @@ RowRemarks remarks_on_rows(const ResultReader& reader, const TopQuestion& questi
           "{} are within the {} of the best: the prediction does not tell these apart, measure them",
           within == groups.size() ? "all" : format_count(within), size));
   }
-  const auto* const lengths = values("sequence_length");
-  const auto study = values("mfu") != nullptr && lengths != nullptr ? read_study(reader) : std::nullopt;
-  const auto length = study ? static_cast<std::int64_t>((*lengths)[groups.front().front()]) : 0;
-  if (const double share = study ? model::causal_share(study->model, length) : 1; share < kMostlyCausal)
-    remarks.lines.push_back(fmt::format(
-        "MFU counts attention in full, as published figures do: by the half that a causal mask leaves it is "
-        "{:.2f} times as much with sequences of {} tokens",
-        share, format_count(length)));
+  std::optional<sweep::Study> study = read_study(reader);
+  const auto *const lengths = values("sequence_length"), *const mfu = values("mfu");
+  const bool shown = only.empty() || std::ranges::find(only, "mfu") != only.end();
+  if (study && lengths != nullptr && mfu != nullptr && shown) {
+    const auto has_mfu = [&](const auto& group) { return std::isfinite((*mfu)[group.front()]); };
+    const auto first = std::ranges::find_if(groups, has_mfu);
+    std::string line =
+        first == groups.end()
+            ? ""
+            : remark_on_mfu(study->model, static_cast<std::int64_t>((*lengths)[first->front()]));
+    if (!line.empty()) remarks.lines.push_back(std::move(line));
+  }
   const auto* const bytes = values("memory_peak_bytes");
   const auto* const ids = values("point_id");
-  const auto capacity = bytes != nullptr && ids != nullptr ? capacities_of(reader) : nullptr;
+  const auto capacity =
+      bytes != nullptr && ids != nullptr ? capacities_of(reader, std::move(study)) : nullptr;
   if (capacity == nullptr) return remarks;
   const auto tight = add("memory_tight", [&](std::size_t row) {
     return !tight_memory((*bytes)[row], capacity((*ids)[row])).empty();

@@ -1,6 +1,7 @@
 // What is to be known of the first rows of a result file beside what their columns say.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,10 @@ struct RowRemarks {
 inline constexpr double kMostlyCausal = 0.9;
 
 /// Of groups of rows in their order: which are within the expected error of the first, where they are ranked by what
-/// that is the error of, and which fill a GPU's memory (tight_memory()).
+/// that is the error of, and which fill a GPU's memory (tight_memory()). `only`: the shown columns; empty: those of a
+/// table, which has all that the lines speak of.
 RowRemarks remarks_on_rows(const results::ResultReader& reader, const TopQuestion& question,
-                           const ChosenRows& chosen, const RowGroups& groups);
+                           const ChosenRows& chosen, const RowGroups& groups,
+                           std::span<const std::string> only = {});
 
 }  // namespace shardscape::cli

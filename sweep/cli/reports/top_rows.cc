@@ -49,6 +49,13 @@ std::vector<std::string> names_of(const ColumnInfo& column) {
   return names;
 }
 
+/// Another name of a column's code 0, so that conditions hold in files of any age: what says that no difference is left
+/// was "none" once, which is what `evidence` says where nothing is known.
+std::string other_zero(const ColumnInfo& column) {
+  if (column.name != "evidence_gap" || column.meanings.empty()) return "";
+  return column.meanings.front() == "none" ? "nothing" : "none";
+}
+
 /// The columns that a pass reads, each once.
 class ColumnList {
  public:
@@ -100,8 +107,10 @@ class RowFilter {
     for (const ColumnInfo& column : reader.columns()) {
       for (std::string& name : names_of(column)) {
         const bool coded = !column.meanings.empty(), rate = column.unit == "s-1";
+        // What devices hold is to be small; what is sent, and the sizes of the hardware, may have a few kilobytes.
+        const bool memory = column.unit == "byte" && column.better == results::Better::smaller;
         names.push_back({std::move(name), coded ? sweep::NameKind::choice : sweep::NameKind::number,
-                         column.meanings, rate, rate ? "" : column.unit});
+                         column.meanings, rate, rate ? "" : column.unit, memory, other_zero(column)});
         columns_.push_back(column.name);
       }
     }

@@ -112,10 +112,12 @@ std::string Confirmation::text_of(const std::string& executed) const {
   if (!done_.why_none.empty()) return "not executed: " + done_.why_none;
   std::string text = executed;
   if (done_.too_long > 0) text += fmt::format(", {} would take too long or never end", done_.too_long);
-  if (done_.left > 0)
-    text += fmt::format(
-        ", {} not tried, as execution may take longer than this command should: --confirm {} does",
-        done_.left, wish_.rows);
+  if (done_.given_up > 0)
+    text += fmt::format(", {} given up after {} events", done_.given_up, format_count(kMostTrialEvents));
+  if (done_.left > 0) text += fmt::format(", {} not tried", done_.left);
+  if (done_.given_up + done_.left > 0)
+    text +=
+        fmt::format(", as execution may take longer than this command should: --confirm {} does", wish_.rows);
   if (done_.stopped > 0) text += fmt::format(", {} left {}", done_.stopped, done_.why_stopped);
   if (!order_.empty()) text += ": " + order_;
   const std::size_t rows = done_.values.front().size();

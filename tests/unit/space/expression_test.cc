@@ -9,19 +9,20 @@ namespace {
 const std::vector<ExpressionName>& names() {
   static const std::vector<ExpressionName> kNames = {
       {"step_time", NameKind::number, {}, false, "s"},
-      {"memory", NameKind::number, {}, false, "byte"},
+      {"memory", NameKind::number, {}, false, "byte", true},
       {"mfu", NameKind::number, {}, false, "1"},
       {"device_hbm_bandwidth", NameKind::number, {}, false, "byte s-1"},
       {"tp", NameKind::number, {}, false, "1"},
-      {"bytes", NameKind::number}};
+      {"bytes", NameKind::number},
+      {"device_sm_sram", NameKind::number, {}, false, "byte"}};
   return kNames;
 }
 
-/// step_time 65 s, memory 60 GB, mfu 0.4, bandwidth 3.35 TB/s, tp 8, bytes 2e6.
+/// step_time 65 s, memory 60 GB, mfu 0.4, bandwidth 3.35 TB/s, tp 8, bytes 2e6, sram 227 KiB.
 bool is_true(const std::string& text) {
   const auto parsed = Expression::parse(text, names());
   EXPECT_TRUE(parsed.has_value()) << text << ": " << (parsed ? "" : parsed.error().message);
-  return parsed && parsed->holds(std::vector<double>{65, 60e9, 0.4, 3.35e12, 8, 2e6});
+  return parsed && parsed->holds(std::vector<double>{65, 60e9, 0.4, 3.35e12, 8, 2e6, 232448});
 }
 std::string problem(const std::string& text) {
   const auto parsed = Expression::parse(text, names());
@@ -70,9 +71,29 @@ TEST(Expression, UnitsMustAgree) {
             "'memory' is in bytes; write the number with its unit, as 60 GB or 60 GiB");
   EXPECT_EQ(problem("80.5 >= memory"),
             "'memory' is in bytes; write the number with its unit, as 80.5 GB or 80.5 GiB");
+  EXPECT_EQ(problem("memory > 60000"),
+            "'memory' is in bytes; write the number with its unit, as 60000 MB or 60000 MiB");
+  EXPECT_TRUE(is_true("device.sm.sram == 232448 and device.sm.sram > 64 KiB"));  // no memory of gigabytes
   for (const char* text :
        {"memory > 0", "memory < 6e10", "memory < 60 * 1e9", "memory / 60 < 1e9", "tp < 60"})
     EXPECT_TRUE(Expression::parse(text, names()).has_value()) << text;
+}
+
+TEST(Expression, TheFirstChoiceMayHaveAnotherName) {
+  for (const auto& [first, other] : {std::pair("none", "nothing"), std::pair("nothing", "none")}) {
+    const std::vector<ExpressionName> gap = {
+        {"gap", NameKind::choice, {first, "file"}, false, "", false, other}};
+    for (const std::string& word : {std::string(first), std::string(other)}) {
+      const auto is = Expression::parse("gap == " + word, gap),
+                 is_not = Expression::parse(word + " != gap", gap);
+      ASSERT_TRUE(is.has_value() && is_not.has_value()) << word;
+      for (const double code : {0.0, 1.0}) {
+        EXPECT_EQ(is->holds(std::vector{code}), code == 0) << word;
+        EXPECT_EQ(is_not->holds(std::vector{code}), code != 0) << word;
+      }
+    }
+    EXPECT_FALSE(Expression::parse("gap == ''", gap).has_value());
+  }
 }
 
 TEST(Expression, PathsAreNames) {

@@ -53,6 +53,34 @@ TEST_F(EvidenceOf, APresetThatWasChangedIsAnotherDevice) {
   EXPECT_EQ(assess_setting(dream, 1).assessment.gap, EvidenceGap::device);
 }
 
+// What the input leaves open counts, not the value: a base may have by measurement what others have typically.
+TEST_F(EvidenceOf, ADeviceIsKnownByItsSheetOnlyWhereSharesAreNotGiven) {
+  const std::string whole = training("");
+  const std::size_t first = whole.find("  device:\n"), last = whole.find("  dimensions:");
+  const auto typical = [&](const std::string& device) {
+    const Study study =
+        load(whole.substr(0, first) + "  device: " + device + '\n' + whole.substr(last), home_);
+    return regime_of(study, 0).typical;
+  };
+  DeviceSpec gpu = load(whole, home_).systems.front().device;
+  gpu.sustained = {0.7, 0.8, 0.7};  // those of a sheet
+  gpu.attention.forward = 0.5, gpu.attention.backward = 0.42;
+  write("hw_presets/devices/gpu.yaml", yaml::to_yaml(gpu));
+  const std::string figures = "peak: {bf16: 400 TFLOP/s}, memory: 80 GB, bandwidth: 2 TB/s}";
+  EXPECT_FALSE(typical("gpu"));
+  EXPECT_FALSE(typical("{base: gpu, name: mine, sustained: {hbm: 0.85}}"));
+  EXPECT_FALSE(typical("{base: gpu, memory: 100 GB}"));
+  EXPECT_FALSE(typical("{base: gpu, name: mine, memory: 100 GB}"));
+  EXPECT_TRUE(typical("{name: mine, " + figures));
+  write("hw_presets/devices/sheet.yaml", "{name: sheet, " + figures);
+  EXPECT_TRUE(typical("sheet"));                                             // a preset
+  EXPECT_TRUE(typical((root_ / "hw_presets/devices/sheet.yaml").string()));  // a file
+  EXPECT_TRUE(typical("{base: sheet, name: more, memory: 100 GB}"));
+  EXPECT_FALSE(
+      typical("{base: sheet, name: own, sustained: {tensor: 0.6, hbm: 0.9, l2: 0.8}, "
+              "attention: {forward: 0.4, backward: 0.3}}"));
+}
+
 TEST_F(EvidenceOf, WithoutAFileNothingIsKnown) {
   const Study study = good(training(""));
   EXPECT_EQ(study.measured, nullptr);

@@ -62,6 +62,8 @@ TEST(DeviceSheet, FiveLinesAreADevice) {
   const std::string said =
       describe_assumption(read.assumed[0], read.assumed[0].shares, Catalog({test::source_dir()}));
   EXPECT_NE(said.find("device mine is known by its data sheet alone"), std::string::npos) << said;
+  EXPECT_EQ(sheet_device_of(said), "mine");
+  EXPECT_EQ(sheet_device_of("s.yaml:1:1: device mine does not say sustained.hbm: taken as 1"), std::nullopt);
 }
 
 // The order of magnitude of a known card is met by its data sheet alone: rates that the sheet leaves open are near.
