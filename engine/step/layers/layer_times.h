@@ -147,8 +147,8 @@ struct ContendedCalls {
   struct Meeting {
     std::uint32_t way = 0;      ///< HealthyCosts::way_number()
     Pass pass = Pass::forward;  ///< whose calls they are
-    bool once = false;          ///< the traffic is sent once in a step; here and below where faults slow calls
-    Bytes bytes = {};           ///< of the traffic, in so many `calls`
+    bool once = false;  ///< the traffic is sent once in a step; here and below where faults slow calls
+    Bytes bytes = {};   ///< of the traffic, in so many `calls`
     double calls = 0;
     EnumArray<ParallelGroup, Seconds> longer = {};  ///< seconds that calls take longer
     EnumArray<ParallelGroup, Seconds> lost = {};    ///< seconds of traffic that calls keep from its links
