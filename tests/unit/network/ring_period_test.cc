@@ -57,7 +57,7 @@ TEST(RingPeriod, UnequalGapsWaitMoreThanTheirMeanSays) {
 TEST(RingPeriod, MembersThatBeginTogetherSaveNothing) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     test::ScenarioGenerator random(seed);
-    std::vector<Hop> hops(random.pick({2, 3, 4, 8}), {random.between(0, 2e-6), 1e-10});
+    std::vector<Hop> hops(random.pick<std::size_t>({2, 3, 4, 8}), {random.between(0, 2e-6), 1e-10});
     hops[random.below(hops.size())].seconds_per_byte = 1e-9;
     const int steps = static_cast<int>(hops.size()) - 1;
     const RingTime ring(hops, steps);
