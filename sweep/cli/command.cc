@@ -11,6 +11,7 @@
 #include <cmath>
 #include <ctime>
 #include <iostream>
+#include <sstream>
 #include <utility>
 
 #include "engine/base/safe_text.h"
@@ -18,13 +19,13 @@
 #include "results_schema/rows/columns.h"
 #include "results_schema/segments/segments.h"
 #include "sweep/cli/build_facts.h"
-#include "sweep/cli/reports/near_misses.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/terminal.h"
 #include "sweep/modules/module.h"
 #include "sweep/study/expert_load_parser.h"
 #include "sweep/study/load_parser.h"
 #include "sweep/study/load_study.h"
+#include "sweep/yaml/device_sheet.h"
 #include "sweep/yaml/quantity_text.h"
 
 namespace shardscape::cli {
@@ -301,6 +302,19 @@ void prepare_results(const fs::path& file) {
     throw BadInput(file.string() + ": is a study, not what came of one: shardscape sweep " +
                    shell_line({file.string()}) + " -o OUT.h5 makes that");
   results::remove_leftovers(file);
+}
+
+std::optional<std::string> assumptions_of(const results::ResultReader& reader) {
+  const auto found = reader.attributes().find("assumptions");
+  return found == reader.attributes().end() ? std::nullopt : std::optional(found->second);
+}
+
+std::set<std::string> sheet_devices(const results::ResultReader& reader) {
+  std::set<std::string> devices;
+  std::istringstream assumptions(assumptions_of(reader).value_or(""));
+  for (std::string line; std::getline(assumptions, line);)
+    if (auto device = yaml::sheet_device_of(line)) devices.insert(*std::move(device));
+  return devices;
 }
 
 results::ResultReader open_results(const fs::path& file) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -222,6 +223,11 @@ CLI::Option* add_force(CLI::App& command, bool& force);
 void prepare_results(const std::filesystem::path& file);
 /// Prepares such a file and opens it.
 results::ResultReader open_results(const std::filesystem::path& file);
+
+/// What a file's results rest on beyond its inputs, a line each; nothing in files of older programs.
+std::optional<std::string> assumptions_of(const results::ResultReader& reader);
+/// Study::sheet_devices of the study that was swept, which the resolved one does not tell.
+std::set<std::string> sheet_devices(const results::ResultReader& reader);
 
 /// What `top` shows of a result file: the best rows by its first objective, or the front over columns.
 struct ShownTop {

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <sstream>
 
 #include "engine/neighbours.h"
 #include "engine/simulate.h"
@@ -237,14 +236,6 @@ std::optional<sweep::Study> read_study(const ResultReader& reader) {
   if (!study) return std::nullopt;
   study->sheet_devices = sheet_devices(reader);
   return *std::move(study);
-}
-
-std::set<std::string> sheet_devices(const ResultReader& reader) {
-  std::set<std::string> devices;
-  std::istringstream assumptions(assumptions_of(reader).value_or(""));
-  for (std::string line; std::getline(assumptions, line);)
-    if (auto device = yaml::sheet_device_of(line)) devices.insert(*std::move(device));
-  return devices;
 }
 
 std::optional<StoredStudy> with_points(const ResultReader& reader, std::optional<sweep::Study> study) {

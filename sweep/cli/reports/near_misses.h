@@ -5,7 +5,6 @@
 #include <functional>
 #include <optional>
 #include <ostream>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -27,9 +26,6 @@ std::optional<StoredStudy> stored_study(const results::ResultReader& reader);
 std::optional<sweep::Study> read_study(const results::ResultReader& reader);
 std::optional<StoredStudy> with_points(const results::ResultReader& reader,
                                        std::optional<sweep::Study> study);
-
-/// Study::sheet_devices of the study that was swept, which the resolved one does not tell.
-std::set<std::string> sheet_devices(const results::ResultReader& reader);
 
 /// The nearest misses among the rows that `keep` accepts, none of which is feasible: those that lack the least memory,
 /// one for each amount, the least first; where memory rejects none, the first point for each reason. Changes are single

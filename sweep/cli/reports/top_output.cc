@@ -1,6 +1,7 @@
 // Prints chosen rows: a table for people with the columns that vary, groups of rows that tie, and values in human
 // units; CSV, JSON and YAML with exact values.
 #include "sweep/cli/reports/top_output.h"
+#include "sweep/cli/command.h"
 
 #include <fmt/format.h>
 
@@ -125,11 +126,6 @@ std::string short_heading(const ColumnInfo& column) {
     }
   }
   return column.name;
-}
-
-std::optional<std::string> assumptions_of(const ResultReader& reader) {
-  const auto found = reader.attributes().find("assumptions");
-  return found == reader.attributes().end() ? std::nullopt : std::optional(found->second);
 }
 
 std::string plain_value(const ColumnInfo& column, double value) {

@@ -52,9 +52,6 @@ struct TableOptions {
 /// axis, or several of which every combination ties. Nothing else distinguishes such plans.
 RowGroups tied_rows(const results::ResultReader& reader, const ChosenRows& chosen);
 
-/// What a file's results rest on beyond its inputs, a line each; nothing in files of older programs.
-std::optional<std::string> assumptions_of(const results::ResultReader& reader);
-
 /// Prints inputs that vary in the file and the main outputs, in human units.
 void print_table(std::ostream& out, const results::ResultReader& reader, const ChosenRows& chosen,
                  const TableOptions& options);

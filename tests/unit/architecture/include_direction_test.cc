@@ -155,6 +155,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
         "engine/network/flows",
         "engine/network/collectives",
         "engine/network/fabric",
+        "engine/model",
         "engine/spec",
         "engine/base"}},
       {"sweep/cli/ranks",
