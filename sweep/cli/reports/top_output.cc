@@ -1,7 +1,6 @@
 // Prints chosen rows: a table for people with the columns that vary, groups of rows that tie, and values in human
 // units; CSV, JSON and YAML with exact values.
 #include "sweep/cli/reports/top_output.h"
-#include "sweep/cli/command.h"
 
 #include <fmt/format.h>
 
@@ -21,6 +20,7 @@
 #include "engine/spec/plan_axes.h"
 #include "results_schema/reading/row_scan.h"
 #include "results_schema/rows/limits.h"
+#include "sweep/cli/command.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/text_table.h"
 
