@@ -141,8 +141,8 @@ LiveRules rules_of_readers(LiveRules rules, std::uint64_t seed) {
   return rules;
 }
 
-/// Caches on their way: those from one replica to another go one after the other, and what comes to a decoder shares its
-/// link evenly, what this sends by itself included.
+/// Caches on their way: those from one replica to another go one after the other, and what comes to a decoder shares
+/// its link evenly, what this sends by itself included.
 class PlainWires {
  public:
   struct Cache {

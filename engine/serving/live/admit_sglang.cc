@@ -6,8 +6,8 @@
 // Of servers that only read, each rank with attention of its own has a scheduler, a queue and a budget of its own:
 // requests are sent to rank bootstrap_room % dp_size (DataParallelController, managers/data_parallel_controller.py),
 // and routers draw the room of each (random.randint(0, 2**63 - 1) in SGLang's own and in Dynamo's; both as of 2025,
-// from memory). So some ranks have more to read than others, which wait for them in every iteration. Here places and blocks
-// are those of all ranks together.
+// from memory). So some ranks have more to read than others, which wait for them in every iteration. Here places and
+// blocks are those of all ranks together.
 //
 // The same with prompts read whole is how the first scheduler of vLLM had it (prefill_priority).
 #include <algorithm>
