@@ -71,7 +71,9 @@ EnumArray<ParallelGroup, Seconds> LayerTimer::price_calls(const PartCost& part) 
     network::Gaps& of_group = work[call.group];
     if (of_group.empty()) of_group = work_between(part, call.group);
     network::Gaps gaps = of_group;
-    if (call.op == network::CollectiveOp::reduce_scatter)
+    // Where none goes backwards, calls are not told apart, and all go the way of this one.
+    if (call.op == network::CollectiveOp::reduce_scatter &&
+        std::ranges::any_of(gaps, &network::Gap::backwards))
       for (network::Gap& gap : gaps) gap.backwards = !gap.backwards;
     return time - saved_in_row(call, gaps);
   };
