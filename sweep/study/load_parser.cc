@@ -142,9 +142,8 @@ class SimulatedLoadReader {
   void read_client() {
     LoadSpec& load = result_.load;
     const bool open = workload_.find("request_rate") != nullptr || load.trace != nullptr;
-    constexpr std::int64_t kOfOpenLoop = 2000;
     if (open)
-      load.requests = {load.trace ? static_cast<std::int64_t>(load.trace->requests.size()) : kOfOpenLoop,
+      load.requests = {load.trace ? static_cast<std::int64_t>(load.trace->requests.size()) : of_open_loop(),
                        false};
     if (const yaml::Node* node = reader_.take("client")) {
       if (!node->is_map()) {
@@ -161,6 +160,21 @@ class SimulatedLoadReader {
                                          {"statistic", yaml::make_scalar(load.statistic)},
                                          {"length_ratio", yaml::make_scalar(result_.length_ratio)},
                                          {"seed", yaml::make_scalar(load.seed)}}));
+  }
+
+  /// As many requests as come within two minutes, at the largest of the study's rates, and no fewer than 2000: a run
+  /// that is short beside the stay of a request serves fewer a second than come, until the last ones have left.
+  [[nodiscard]] std::int64_t of_open_loop() const {
+    constexpr double kFewest = 2000, kSeconds = 120;
+    double number = kFewest;
+    const yaml::Node& rates = *workload_.find("request_rate");
+    const auto look_at = [&](const yaml::Node& node) {
+      const auto rate = parse_rate(node);
+      if (rate) number = std::max(number, std::ceil(kSeconds * *rate));  // a bad one is said where it is read
+    };
+    if (rates.is_scalar()) look_at(rates);
+    for (const yaml::Node& rate : rates.items) look_at(rate);
+    return static_cast<std::int64_t>(std::min(number, ranges::kRequests.high));
   }
 
   void read_client(const yaml::Node& node) {

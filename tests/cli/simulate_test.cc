@@ -155,6 +155,37 @@ TEST_F(SimulateTest, ExplainHasTheGradientsAndTheOptimizer) {
   EXPECT_NEAR(sum / point.at("step_time_s").get<double>(), 1, 1e-12);
 }
 
+TEST_F(SimulateTest, WorthIsWhatTheChangedStudyTakes) {
+  const std::string key = "hardware.fabric.nvswitch.bandwidth";
+  const auto at = [&](const char* bandwidth, bool worth) {
+    std::vector<std::string> words = {"--point", "tp=8,pp=1,dp=1", "--set", key + '=' + bandwidth};
+    if (worth) words.emplace_back("--worth");
+    return simulate(words);
+  };
+  const json point = at("100 GB/s", true);
+  EXPECT_EQ(point.at("base_s"), point.at("step_time_s"));
+  const auto& all = point.at("worth");
+  const auto found = std::ranges::find_if(all, [&](const json& one) { return one.at("key") == key; });
+  ASSERT_NE(found, all.end());
+  const double more = found->at("more_s"), less = found->at("less_s"), base = point.at("base_s");
+  EXPECT_EQ(more, at("105 GB/s", false).at("step_time_s"));
+  EXPECT_EQ(less, at("95 GB/s", false).at("step_time_s"));
+  EXPECT_LT(more, base);
+  EXPECT_LT(base, less);
+  EXPECT_EQ(found->at("unit_text"), "1 GB/s more");
+  EXPECT_NEAR(found->at("per_unit_s").get<double>(), (more - less) / 10, 1e-12 * base);  // 10 GB/s apart
+
+  // As a table: the strongest first, and the number that moves nothing is only counted.
+  const std::string text = run({"simulate", "study.yaml", "--point", "tp=8,pp=1,dp=1", "--worth"}).out;
+  EXPECT_NE(text.find("\nworth of numbers\n  number"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  fabric.nvswitch.bandwidth "), std::string::npos) << text;
+  EXPECT_NE(text.find(" do not. A step is a straight line"), std::string::npos) << text;
+
+  const json rejected = simulate({"--point", "dp=8,tp=1,pp=1,mbs=3", "--worth"});
+  EXPECT_TRUE(rejected.at("base_s").is_null());
+  EXPECT_TRUE(rejected.at("worth").empty());
+}
+
 TEST_F(SimulateTest, SickLinkNeverHelps) {
   const std::string point = "tp=8,pp=1,dp=1";
   const double healthy = simulate({"--point", point}).at("step_time_s");

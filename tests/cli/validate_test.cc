@@ -353,6 +353,40 @@ TEST_F(ValidateTest, CheckMissesBarsWithCodeThree) {
             0);  // only told, not asked
 }
 
+TEST_F(ValidateTest, SaysWhetherRowsKeepTheExpectedError) {
+  /// The two rows, measured so many times what is predicted of them.
+  const auto measured = [&](double times) {
+    write("runs.csv", std::string(test::kPlanHeader) + kTraining);
+    const json list = json::parse(run({"validate", "runs.csv", "--json", "--rows"}).out).at("files").at(0);
+    std::string rows = kTraining;
+    const char* const cells[] = {",5,,0,", ",9,,,"};
+    for (std::size_t i = 0; i < 2; ++i) {
+      const double predicted = list.at("row_list").at(i).at("step_time").at("predicted");
+      std::string cell = cells[i];
+      cell.replace(1, 1, std::to_string(times * predicted));
+      rows.replace(rows.find(cells[i]), std::string_view(cells[i]).size(), cell);
+    }
+    write("runs.csv", std::string(test::kPlanHeader) + rows);
+    return json::parse(run({"validate", "runs.csv", "--json"}).out).at("files").at(0).at("expected_error");
+  };
+  const json kept = measured(1);
+  EXPECT_EQ(
+      kept,
+      (json{
+          {"rows", 2}, {"within", 2}, {"beyond_twice", 0}, {"measured_slower", 0}, {"measured_faster", 0}}));
+  const json slower = measured(1.6);  // 38 % too fast, where evidence promises less than half of that
+  EXPECT_EQ(
+      slower,
+      (json{
+          {"rows", 2}, {"within", 0}, {"beyond_twice", 2}, {"measured_slower", 2}, {"measured_faster", 0}}));
+  const Finished text = run({"validate", "runs.csv"});
+  EXPECT_TRUE(
+      contains(text.out,
+               "  expected error: 0 of 2 rows within it (68 % should be), 2 beyond twice of it (5 %); of "
+               "those not within 2 measured slower, 0 faster\n"))
+      << text.out;
+}
+
 TEST_F(ValidateTest, BadOptionsAreExplained) {
   write("runs.csv", std::string(test::kPlanHeader) + kTraining);
   const Finished bar =

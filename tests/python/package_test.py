@@ -72,6 +72,11 @@ class SimulateTest(PackageTest):
         self.assertEqual(result.report(), program("simulate", TRAINING, "--point", POINT_TEXT).stdout)
         self.assertEqual(result.step_time_s, result.to_dict()["step_time_s"])
         self.assertGreater(len(result.explain()["operators"]), 10)
+        listed = json.loads(program("simulate", TRAINING, "--point", POINT_TEXT, "--json", "--worth").stdout)["worth"]
+        worth = result.worth()
+        self.assertEqual(list(worth.columns), ["key", "unit_text", "per_unit_s", "more_s", "less_s"])
+        self.assertEqual(list(worth.key), [number["key"] for number in listed])
+        self.assertEqual(list(worth.more_s), [number["more_s"] for number in listed])
 
     def test_settings_modes_and_faults(self):
         study = ss.Study.load(TRAINING, set={"workload.global_batch": 64})

@@ -23,6 +23,7 @@
 #include "sweep/cli/reports/launch_report.h"
 #include "sweep/cli/reports/load_mix_report.h"
 #include "sweep/cli/reports/simulate_report.h"
+#include "sweep/cli/reports/worth_report.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/terminal.h"
 #include "sweep/cli/terminal/usage.h"
@@ -81,6 +82,7 @@ constexpr const char* kSimulateExamples =
   shardscape simulate study.yaml --fault nic_down:5       without the adapter of GPU 5
   shardscape simulate study.yaml --fault 'switch_down:switch 0'    without that switch
   shardscape simulate study.yaml --draw 17     the 18th fault sample of the study
+  shardscape simulate study.yaml --worth       what one more GB/s, GB or TFLOP/s, or a microsecond less, is worth here
   shardscape simulate study.yaml --mode flattened         every message of every rank
   shardscape simulate study.yaml --compare                both modes, by class of time
   shardscape simulate chat.yaml --point tp=8,pp=1,dp=2,prefill_tp=4,prefill_dp=4     one pool prefills, one decodes
@@ -113,7 +115,8 @@ struct SimulateArguments {
   std::filesystem::path chakra;    ///< empty: no traces
   bool schedule_text = false;
   std::int32_t width = 0;  ///< width of the chart; 0: as wide as the terminal
-  bool explain = false, compare = false, optimise_placement = false, json = false, force = false;
+  bool explain = false, worth = false, compare = false, optimise_placement = false, json = false,
+       force = false;
 };
 
 /// Prints notes about things that a reader should know although they are not errors.
@@ -175,6 +178,9 @@ class StepOutputs {
   std::optional<results::OutputFolder> chakra_;
 };
 
+/// By which share numbers are moved to tell what they are worth: large beside steps of prices, small beside the whole.
+constexpr double kWorthShare = 0.05;
+
 /// Runs one plan in both modes and compares them.
 int run_compare(const SimulateArguments& arguments, const Setting& setting, const ParallelPlan& plan,
                 const FaultSet& faults, bool reference) {
@@ -233,6 +239,8 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   if (arguments.optimise_placement && pooled) {
     throw BadInput("--optimise-placement: places one kind of replica, the plan has a pool that prefills\n");
   }
+  if (arguments.compare && arguments.worth)
+    throw BadInput("command line: --worth is of one mode, --compare shows two; take one of them\n");
   if (arguments.compare) return run_compare(arguments, setting, point.plan, faults, common.reference);
   Simulator simulator(setting, {.reference = common.reference, .time_infeasible = true, .mode = mode});
   Details details;
@@ -262,12 +270,15 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
     results::write_output(*timeline, details.timeline + '\n');
   }
   outputs.write(prediction, details, setting);
+  explorer::WorthOfNumbers worth;
+  if (arguments.worth) worth = explorer::worth_of_numbers(study, setting, point.plan, mode, kWorthShare);
   if (arguments.json) {
     nlohmann::ordered_json json = to_json(simulated);
     if (draw) json["draw"] = to_json(DrawReport{*draw, setting, healthy, prediction});
     add_faults(arguments.faults, setting, healthy, prediction, json);
     if (arguments.explain) json["operators"] = operators(simulated).json();
     if (arguments.explain) json.update(load_mix_json(prediction, details.load_mixes));
+    if (arguments.worth) json.update(to_json(worth));
     std::cout << json_text(json, 2) << '\n';
     return kDone;
   }
@@ -276,6 +287,7 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   print_report(std::cout, simulated);
   if (arguments.schedule_text) std::cout << '\n' << schedule_chart(*details.schedule, arguments.width);
   if (arguments.explain) print_operators(std::cout, simulated);
+  if (arguments.worth) print_worth(std::cout, worth, kWorthShare);
   if (prediction.has_times()) {
     std::cout << "\nlaunch    "
               << launch_line(study, setting, point.plan, words_of(arguments.study, common),
@@ -317,6 +329,13 @@ void add_simulate_command(const Program& program) {
   command->add_flag("--explain", arguments->explain,
                     "Add a table of the operators; of a simulated load, of where its requests' time goes, of "
                     "iterations, and of what requests wait for");
+  command
+      ->add_flag(
+          "--worth", arguments->worth,
+          "Add a table of what one more unit of each number of device, fabric and stack is worth: the plan "
+          "is simulated with 5 % more and less of each, on a healthy machine")
+      ->excludes("--fault")
+      ->excludes("--draw");
   command->add_flag("--schedule-text", arguments->schedule_text,
                     "Chart the pipeline: stages as rows, time across");
   command

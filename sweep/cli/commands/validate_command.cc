@@ -141,6 +141,11 @@ class Validation {
       const bool published = path.extension() == ".yaml" || path.extension() == ".yml";
       files.push_back(published ? published_file(path) : measured_file(path));
     }
+    const auto evidence_file = evidence::find_evidence(make_catalog(common_));
+    const auto evidence = evidence_file ? evidence::read_evidence(*evidence_file)
+                                        : tl::expected<evidence::Table, yaml::Diagnostics>();
+    if (evidence)
+      for (ValidatedFile& file : files) file.promises = kept_promises(file.evaluation, *evidence);
     return files;
   }
 

@@ -1,6 +1,8 @@
 // Prints an evaluation: errors by metric and part, verdicts, ranking, worst rows, groups and bars; as text and as JSON.
 #include "sweep/cli/reports/validate_report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -9,6 +11,7 @@
 #include "engine/base/safe_text.h"
 #include "sweep/cli/reports/report.h"
 #include "sweep/cli/terminal/format.h"
+#include "sweep/evidence/assess.h"
 #include "sweep/validate/error_groups.h"
 
 namespace shardscape::cli {
@@ -130,6 +133,17 @@ void print_row_verdicts(std::ostream& out, const Evaluation& evaluation, const s
   }
 }
 
+/// Of a normal distribution 68 % of rows are within one sigma and 5 % beyond two.
+void print_promises(std::ostream& out, const KeptPromises& kept) {
+  if (kept.rows == 0) return;
+  out << fmt::format("  expected error: {} of {} within it (68 % should be), {} beyond twice of it (5 %)",
+                     format_count(kept.within), counted(kept.rows, "row"), format_count(kept.beyond));
+  if (kept.slower + kept.faster > 0)
+    out << fmt::format("; of those not within {} measured slower, {} faster", format_count(kept.slower),
+                       format_count(kept.faster));
+  out << '\n';
+}
+
 void print_pairs(std::ostream& out, const ValidatedFile& file, const Metric& metric,
                  const ValidateView& view) {
   std::vector<Pair> pairs = metric.pairs;
@@ -196,6 +210,7 @@ void print_file(std::ostream& out, const ValidatedFile& file, const ValidateView
   const std::vector<Part> split = parts(evaluation, view);
   print_unpredicted(out, evaluation);
   print_errors(out, evaluation, split);
+  print_promises(out, file.promises);
   for (const std::vector<std::string>& keys : view.by) print_groups(out, evaluation, keys);
   print_row_verdicts(out, evaluation, "");
   for (const Part& part : split) print_row_verdicts(out, part.evaluation, part.name);
@@ -246,6 +261,12 @@ ordered_json file_json(const ValidatedFile& file, const ValidateView& view) {
   for (const std::vector<std::string>& keys : view.by)
     for (const ordered_json& group : groups(file.evaluation, keys).json()) json["groups"].push_back(group);
   if (view.rows) json["row_list"] = rows_json(file.evaluation);
+  if (const KeptPromises& kept = file.promises; kept.rows > 0)
+    json["expected_error"] = {{"rows", kept.rows},
+                              {"within", kept.within},
+                              {"beyond_twice", kept.beyond},
+                              {"measured_slower", kept.slower},
+                              {"measured_faster", kept.faster}};
   if (view.check) json["checks"] = bars_json(file);
   ordered_json problems = ordered_json::array();
   for (const validate::TableProblem& problem : file.evaluation.problems) {
@@ -256,6 +277,23 @@ ordered_json file_json(const ValidatedFile& file, const ValidateView& view) {
 }
 
 }  // namespace
+
+KeptPromises kept_promises(const Evaluation& evaluation, const evidence::Table& evidence) {
+  KeptPromises kept;
+  for (const evidence::Residual& row : validate::residuals(evaluation)) {
+    const double sigma = evidence::assess(&evidence, row.regime).assessment.expected_error;
+    if (!(sigma > 0)) continue;  // nothing is known of such plans
+    ++kept.rows;
+    const double off = std::abs(row.error);
+    if (off <= sigma) {
+      ++kept.within;
+      continue;
+    }
+    kept.beyond += off > 2 * sigma ? 1 : 0;
+    ++(row.error < 0 ? kept.slower : kept.faster);
+  }
+  return kept;
+}
 
 ordered_json statistics_json(const Evaluation& evaluation, Undefined undefined) {
   const bool nulls = undefined == Undefined::as_null;

@@ -8,17 +8,28 @@
 #include <string>
 #include <vector>
 
+#include "sweep/evidence/evidence_table.h"
 #include "sweep/validate/bars.h"
 #include "sweep/validate/evaluation.h"
 #include "sweep/validate/hold_out.h"
 
 namespace shardscape::cli {
 
+/// How the measured plans of a table keep what evidence promises of their predictions: the error of one sigma that
+/// `simulate` would say beside each.
+struct KeptPromises {
+  std::size_t rows = 0;                ///< that evidence promises something of
+  std::size_t within = 0, beyond = 0;  ///< rows within their expected error, and beyond twice of it
+  std::size_t slower = 0, faster = 0;  ///< of those not within: measured slower, faster than predicted
+};
+KeptPromises kept_promises(const validate::Evaluation& evaluation, const evidence::Table& evidence);
+
 struct ValidatedFile {
   std::string path;
   std::string title, source;  ///< of published figures; otherwise empty
   validate::Evaluation evaluation;
   std::vector<validate::Bar> bars;
+  KeptPromises promises = {};
 };
 
 struct ValidateView {

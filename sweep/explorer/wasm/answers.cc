@@ -19,14 +19,15 @@
 #include "results_schema/rows/limits.h"
 #include "sweep/cli/reports/load_mix_report.h"
 #include "sweep/cli/reports/simulate_report.h"
+#include "sweep/cli/reports/worth_report.h"
+#include "sweep/explorer/field_list.h"
 #include "sweep/explorer/node_json.h"
-#include "sweep/explorer/wasm/field_list.h"
+#include "sweep/explorer/worth_of_numbers.h"
 #include "sweep/space/constraint.h"
 #include "sweep/space/point_text.h"
 #include "sweep/study/choose_point.h"
 #include "sweep/study/load_study.h"
 #include "sweep/study/overrides.h"
-#include "sweep/study/system_changes.h"
 
 namespace shardscape::explorer {
 
@@ -37,29 +38,6 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> changes_of(const Json& request) {
   return request.value("set", std::vector<std::string>());
-}
-
-/// The setting with one number changed, of which its part of the system alone is read again; nothing where the number
-/// may not be so.
-std::optional<Setting> with_number(const sweep::BaseSystem& base, const std::vector<yaml::Leaf>& leaves,
-                                   std::string_view key, const std::string& text, Setting setting) {
-  key.remove_prefix(std::string_view("hardware.").size());
-  const auto leaf = std::ranges::find(leaves, key, &yaml::Leaf::path);
-  if (leaf == leaves.end()) return std::nullopt;
-  sweep::Change change;
-  change.leaf = *leaf;
-  change.shown = key;
-  change.value = yaml::Node::scalar(text);
-  yaml::relocate(change.value, {std::make_shared<const std::string>(key), 0, 0});
-  const auto number = sweep::numeric_value(*leaf, change.value);
-  if (!number) return std::nullopt;
-  change.number = *number;
-  const sweep::Change* const changes[] = {&change};
-  yaml::Diagnostics problems;
-  for (const sweep::Part part : sweep::kParts)
-    if (change.touches(part) && !sweep::build_part(part, base, changes, setting.system, problems))
-      return std::nullopt;
-  return setting;
 }
 
 sweep::ChosenPoint chosen(const Json& request, const sweep::Study& study) {
@@ -218,41 +196,11 @@ Json Answers::predict(const Json& request) {
 Json Answers::worth(const Json& request) {
   const sweep::Study& study = with_evidence(request);  // kept: a page asks for a few numbers at a time
   const sweep::ChosenPoint point = chosen(request, study);
-  const ParallelPlan& plan = point.plan;
   const double share = request.value("share", 0.05);
   if (!(share > 0 && share < 1)) throw Refused({"share: must be above 0 and below 1"});
-  const auto seconds_of = [&](const Setting& setting) -> std::optional<double> {
-    const Prediction prediction = Simulator(setting, {.time_infeasible = true, .mode = study.mode}).run(plan);
-    if (!prediction.has_times()) return std::nullopt;
-    return prediction.whole(study.phase()).value();
-  };
-  const auto base = seconds_of(point.setting);
-  const sweep::BaseSystem before = base_of(study, point.setting, plan);
-  const std::vector<yaml::Leaf> leaves = sweep::changeable_leaves(before, nullptr);
-  const Json all = fields_json(study, *tree(study_, request).find("workload"), point.setting, plan);
   const auto keys = request.at("keys").get<std::vector<std::string>>();
-  Json list = Json::array();
-  for (const Json& group : all.at("groups"))
-    for (const Json& field : group.at("fields")) {
-      const auto key = field.at("key").get<std::string>();
-      if (std::ranges::find(keys, key) == keys.end() || !field.contains("worth")) continue;
-      const double value = field.at("value").get<double>();
-      const auto at = [&](double factor) -> std::optional<double> {
-        const auto setting =
-            with_number(before, leaves, key, field_text(field, value * factor), point.setting);
-        return setting ? seconds_of(*setting) : std::nullopt;  // outside the range of the number
-      };
-      const auto more = at(1 + share), less = at(1 - share);
-      Json worth = {{"key", key}, {"unit_text", field.at("worth").at("unit_text")}};
-      worth["more_s"] = more ? Json(*more) : Json();
-      worth["less_s"] = less ? Json(*less) : Json();
-      const double span = value * share * ((more ? 1 : 0) + (less ? 1 : 0));
-      if (base && span > 0)
-        worth["per_unit_s"] = (more.value_or(*base) - less.value_or(*base)) / span *
-                              field.at("worth").at("unit_step").get<double>();
-      list.push_back(std::move(worth));
-    }
-  return {{"base_s", base ? Json(*base) : Json()}, {"worth", list}};
+  const auto asked = [&](std::string_view key) { return std::ranges::find(keys, key) != keys.end(); };
+  return cli::to_json(worth_of_numbers(study, point.setting, point.plan, study.mode, share, asked));
 }
 
 Json Answers::sweep(const Json& request) const {

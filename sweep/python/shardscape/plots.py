@@ -39,12 +39,13 @@ def breakdown(rows: Rows, labels: Sequence[str] | None = None, axes: Axes | None
     axes.set_yticks(range(len(frame)), names)
     axes.invert_yaxis()
     axes.set_xlabel("time (s)")
-    axes.legend(fontsize="small")
+    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))  # beside the bars, not over them
     return axes
 
 
 def front(points: pd.DataFrame, x: str = "memory_peak_bytes", y: str | None = None, axes: Axes | None = None) -> Axes:
-    """The feasible points by two columns, and their Pareto front. y: None: the first objective that is not x."""
+    """The feasible points by two columns, bytes in GiB, and their Pareto front. y: None: the first objective that is not
+    x. Of many points those are drawn that the picture can tell apart."""
     axes = axes or _axes()
     better = points.attrs.get("better", {})
     objectives = [name for name in points.attrs.get("objectives", "").split() if name != x]
@@ -56,7 +57,11 @@ def front(points: pd.DataFrame, x: str = "memory_peak_bytes", y: str | None = No
     for name in (x, y):
         if not pd.api.types.is_numeric_dtype(ok[name]):
             raise InputError(f"front: points: column '{name}' has no numbers")
-    axes.scatter(ok[x], ok[y], s=6, alpha=0.4, label=f"{len(ok):,} feasible points")
+    count = len(ok)
+    scales = [_GIB if _unit(points, name) == "byte" else 1.0 for name in (x, y)]
+    ok = ok / scales
+    cloud = _told_apart(ok.to_numpy(float))
+    axes.scatter(cloud[:, 0], cloud[:, 1], s=6, alpha=0.4, label=f"{count:,} feasible points")
     signs = [-1.0 if better.get(name) == "larger" else 1.0 for name in (x, y)]
     costs = (ok.to_numpy(float) * signs)[np.lexsort((ok[y] * signs[1], ok[x] * signs[0]))]
     least = np.minimum.accumulate(costs[:, 1]) if len(costs) else np.empty(0)
@@ -151,6 +156,25 @@ def _columns(function: str, points: pd.DataFrame, *names: str) -> pd.DataFrame:
     return points[list(dict.fromkeys(names))]
 
 
+_GIB = 2.0**30
+
+
+def _told_apart(points: np.ndarray) -> np.ndarray:
+    """Of many points, one in each cell of a grid finer than a picture, even steps of the logarithm where all are above 0:
+    millions of marks would take minutes to draw over each other."""
+    most, cells = 20_000, 1_000
+    if len(points) <= most:
+        return points
+    places = np.log(points) if (points > 0).all() else points
+    low, extent = places.min(axis=0), np.ptp(places, axis=0)
+    grid = ((places - low) / np.where(extent > 0, extent, 1) * cells).astype(np.int64)
+    return points[np.sort(np.unique(grid[:, 0] * (cells + 1) + grid[:, 1], return_index=True)[1])]
+
+
+def _unit(points: pd.DataFrame, name: str) -> Any:
+    return points.attrs.get("units", {}).get(name, "1")
+
+
 def _title(points: pd.DataFrame, name: str) -> str:
-    unit: Any = points.attrs.get("units", {}).get(name, "1")
-    return name if unit == "1" else f"{name} ({unit})"
+    unit = _unit(points, name)
+    return name if unit == "1" else f"{name} ({'GiB' if unit == 'byte' else unit})"

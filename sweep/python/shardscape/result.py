@@ -5,10 +5,13 @@ import json
 import os
 import tempfile
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _shardscape
 from ._commands import PathLike, run, words_of
+
+if TYPE_CHECKING:
+    import pandas
 
 __all__ = ["Result"]
 
@@ -59,6 +62,17 @@ class Result:
         """The same with `operators`, a list of dicts: phase, operator, shape, count, time_s, share, bound; of simulated
         loads where the time of a request goes."""
         return self._document(explain=True)
+
+    def worth(self) -> pandas.DataFrame:
+        """What one more unit of each number of device, fabric and stack is worth to this plan: a table with the columns
+        `key` (as `set` takes it), `unit_text` ("1 GB/s more", "1 us less"), `per_unit_s` (seconds by which one more unit
+        changes the time of a step or request), `more_s` and `less_s` (the time with 5 % more and less; NaN where the
+        number may not be so). Each number costs two simulations. InputError where faults were given."""
+        import pandas
+
+        document = json.loads(self._run(json=True, worth=True))
+        columns = ["key", "unit_text", "per_unit_s", "more_s", "less_s"]
+        return pandas.DataFrame(document["worth"], columns=columns).astype({name: float for name in columns[2:]})
 
     def report(self, explain: bool = False) -> str:
         """The same as a text for people."""

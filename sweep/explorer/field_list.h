@@ -22,6 +22,10 @@ sweep::BaseSystem base_of(const sweep::Study& study, const Setting& setting, con
 nlohmann::ordered_json fields_json(const sweep::Study& study, const yaml::Node& workload,
                                    const Setting& setting, const ParallelPlan& plan);
 
+/// The groups of device, fabric and stack alone, as a list.
+nlohmann::ordered_json hardware_fields(const sweep::Study& study, const Setting& setting,
+                                       const ParallelPlan& plan);
+
 /// The text of another value of a field, as `--set KEY=` takes it.
 std::string field_text(const nlohmann::ordered_json& field, double value);
 

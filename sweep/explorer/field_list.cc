@@ -1,4 +1,4 @@
-#include "sweep/explorer/wasm/field_list.h"
+#include "sweep/explorer/field_list.h"
 
 #include <fmt/format.h>
 
@@ -166,8 +166,7 @@ sweep::BaseSystem base_of(const sweep::Study& study, const Setting& setting, con
   return {setting.system, {setting.system.fabric}, plan.gpus(), study.phase(), {}};
 }
 
-Json fields_json(const sweep::Study& study, const yaml::Node& workload, const Setting& setting,
-                 const ParallelPlan& plan) {
+Json hardware_fields(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan) {
   const System& system = setting.system;
   const sweep::BaseSystem base = base_of(study, setting, plan);
   const std::array<std::pair<std::string_view, yaml::Node>, 3> trees = {
@@ -191,6 +190,12 @@ Json fields_json(const sweep::Study& study, const yaml::Node& workload, const Se
     }
     groups.push_back({{"name", part}, {"fields", std::move(fields)}});
   }
+  return groups;
+}
+
+Json fields_json(const sweep::Study& study, const yaml::Node& workload, const Setting& setting,
+                 const ParallelPlan& plan) {
+  Json groups = hardware_fields(study, setting, plan);
   groups.push_back({{"name", "workload"}, {"fields", workload_fields(workload)}});
   return {{"groups", std::move(groups)}, {"plan", plan_fields(study, plan)}};
 }
