@@ -76,7 +76,8 @@ class SimulateTest(PackageTest):
         worth = result.worth()
         self.assertEqual(list(worth.columns), ["key", "unit_text", "per_unit_s", "more_s", "less_s"])
         self.assertEqual(list(worth.key), [number["key"] for number in listed])
-        self.assertEqual(list(worth.more_s), [number["more_s"] for number in listed])
+        times = [math.nan if number["more_s"] is None else number["more_s"] for number in listed]
+        self.assertTrue(np.array_equal(worth.more_s, times, equal_nan=True))
 
     def test_settings_modes_and_faults(self):
         study = ss.Study.load(TRAINING, set={"workload.global_batch": 64})
