@@ -46,7 +46,8 @@ struct Operator {
   compute::AttentionShape attention;
   Stream forward, backward;  ///< cost of a pointwise operator
   CollectiveCall forward_comm, backward_comm;
-  Bytes saved;            ///< kept from forward to backward where nothing is recomputed
+  Bytes saved;    ///< kept from forward to backward where nothing is recomputed
+  Bytes working;  ///< lives beside what is kept while the operator runs; of a merge of partial results alone
   Bytes saved_selective;  ///< bytes kept under selective recompute of the stack's parts
   bool grouped = false;   ///< a server's products of experts, run as one kernel (compute/expert_products.h)
   bool routes = false;    ///< the operator is a router, so that the layer has experts

@@ -95,6 +95,7 @@ void Mla::append_operators(std::vector<Operator>& ops, const OperatorBuilder& b)
       ops.back().saved_selective += b.gathered_input(b.policy().attention, w.rope) - inputs;
     }
   }
+  b.append_context_merge(ops, {w.heads * w.query, w.heads * w.value, w.heads * (w.query + w.value)}, 0);
   b.append_output_projection(ops, w.heads * w.value);
 }
 
