@@ -111,7 +111,7 @@ TEST_F(LaunchTest, MegatronRunsLlama70BAsPublished) {
 }
 
 // vLLM's recipes of DeepSeek-V3 on one node of H200: tensor parallelism with experts dealt, or data parallelism.
-// Megatron Core: cp_comm_type p2p goes round a ring, all_gather gathers before attention; with a window only the latter.
+// Megatron Core: cp_comm_type p2p goes round a ring, all_gather gathers keys and values before attention.
 TEST_F(LaunchTest, TheExchangeOfAContextGroupIsTheStacks) {
   write("stack.yaml", "base: megatron-core\nname: gathers\ncommunication: {context_exchange: gather}\n");
   for (const auto& [stack, exchange] : {std::pair{"megatron-core", "p2p"}, {"stack.yaml", "all_gather"}}) {

@@ -52,8 +52,8 @@ TEST(RingAttention, MergesWhatEachStepLeaves) {
   latent.model.latent =
       LatentAttention{.q_rank = 1536, .kv_rank = 512, .rope_dim = 64, .nope_dim = 128, .value_dim = 128};
   for (const std::int32_t ranks : {2, 4, 8}) {
-    // On one of two tensor ranks: 16 heads of 128 with 4 of keys and of values; as many of these as of queries; 16 heads
-    // of 192 queries and keys and 128 values.
+    // On one of two tensor ranks: 16 heads of 128 with 4 of keys and of values; as many of these as of queries; 16
+    // heads of 192 queries and keys and 128 values.
     expect_merge(grouped_query(), {2, ranks, 3, true}, 2048, 2048, 1024);
     expect_merge(korthikanti(), {2, ranks, 1, false}, 2048, 2048, 4096);
     expect_merge(latent, {2, ranks, 1, true}, 16 * 192, 16 * 128, 16 * 320);
@@ -97,8 +97,8 @@ TEST(RingAttention, MergesAgainWhatIsComputedAgain) {
 }
 
 TEST(RingAttention, WorksInPiecesUnderWayAndPartialOutputs) {
-  // Of h = 4096 columns in bf16, 2,048 / c tokens: four tensors of width h, and in the MLP two of 4 h. A ring has Q, and
-  // five times K and V (2 h): two pieces and their gradients under way, the step's own gradient. With 16 ranks the
+  // Of h = 4096 columns in bf16, 2,048 / c tokens: four tensors of width h, and in the MLP two of 4 h. A ring has Q,
+  // and five times K and V (2 h): two pieces and their gradients under way, the step's own gradient. With 16 ranks the
   // outputs of all steps take 16 h.
   Setting setting = korthikanti();
   const auto widths = [&](std::int32_t ranks) {
