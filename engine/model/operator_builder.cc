@@ -178,21 +178,16 @@ bool OperatorBuilder::rings(double window) const {
          stack_.communication.context_exchange == ContextExchange::ring;
 }
 
-void OperatorBuilder::append_context_merge(std::vector<Operator>& ops, const CoreWidths& widths,
-                                           double window) const {
+void OperatorBuilder::merge_ring(Operator& core, const CoreWidths& widths, double window) const {
   if (!rings(window)) return;
   const auto [queries, output, kv] = widths;
   const double steps = key_.context, sums = steps - 1;
   const double forward = (2 + 3 * sums) * output;
   const double backward = 2 * (queries + kv) + 3 * sums * (queries + kv - std::min(queries, kv) / 2);
   constexpr double kFlops = 2;  // for each element: scaled, added
-  Operator op;
-  op.name = "context_merge";
-  op.again = repeats(RecomputePart::attention_core);
-  op.forward = {attention_tensor(forward), Flops(kFlops * steps * tokens_ * output), 2 * steps - 1};
-  op.backward = {attention_tensor(backward), Flops(sums * tokens_ * (queries + kv)), 2 * steps};
-  op.working = attention_tensor(std::max(steps * output, queries + 5 * kv));
-  ops.push_back(op);
+  core.forward = {attention_tensor(forward), Flops(kFlops * steps * tokens_ * output), 2 * steps - 1};
+  core.backward = {attention_tensor(backward), Flops(sums * tokens_ * (queries + kv)), 2 * steps};
+  core.working = attention_tensor(std::max(steps * output, queries + 5 * kv));
 }
 
 Operator OperatorBuilder::rotary(double columns) const {

@@ -113,7 +113,7 @@ class OperatorBuilder {
   struct CoreWidths {
     double queries, output, keys_values;
   };
-  /// Appends the merge of what the core leaves in each step of a ring, if it runs as one (rings()).
+  /// Gives the core the merge of what each step of a ring leaves, if it runs as one (rings()).
   ///
   /// Of c steps, forward reads and scales the first output and adds each other one, scaled, to it (read, read,
   /// written); scales are of the log-sum-exp of rows, which are merged before, in small kernels. Backward copies the
@@ -128,7 +128,7 @@ class OperatorBuilder {
   /// Meanwhile the outputs of all steps wait for the merge; in backward two pieces of keys and values are under way,
   /// with their gradients, beside the step's own gradients. Source: Transformer Engine, context_parallel.py (p2p). Left
   /// out: copies that put keys and values, or halves of them, side by side.
-  void append_context_merge(std::vector<Operator>& ops, const CoreWidths& widths, double window) const;
+  void merge_ring(Operator& core, const CoreWidths& widths, double window) const;
   /// Rotary positions applied to `columns` columns.
   [[nodiscard]] Operator rotary(double columns) const;
 

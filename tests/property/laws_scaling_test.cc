@@ -206,7 +206,7 @@ TEST(ScalingLaws, AttentionOverMoreRanksIsNoCheaper) {
           key.context = ranks;
           std::array<double, 2> sum = {};
           for (const model::Operator& op : step::training_operators(step::block_layer(0), s.setting, key)) {
-            if (!op.attention_core && op.name != "context_merge") continue;
+            if (!op.attention_core) continue;
             const step::OperatorTimes times = step::price(op, s.setting);
             sum[0] += times.forward.time.value();
             sum[1] += times.backward.time.value();

@@ -59,6 +59,15 @@ compute::OperatorCost price_latent(const compute::AttentionShape& core, const Se
                                                                                setting.system.device);
 }
 
+/// Adds the merge of what the steps of a ring leave, if there is one.
+compute::OperatorCost with_merge(const compute::OperatorCost& core, const model::Stream& merge,
+                                 const DeviceSpec& device) {
+  if (merge.kernels == 0) return core;
+  const compute::OperatorCost more =
+      compute::pointwise(merge.traffic, merge.vector_flops, merge.kernels, device);
+  return {core.time + more.time, core.time < more.time ? more.bound : core.bound, core.work + more.work};
+}
+
 OperatorTimes price_attention(const Operator& op, const Setting& setting) {
   const DeviceSpec& device = setting.system.device;
   const PrecisionPolicy policy = setting.policy();
@@ -78,10 +87,12 @@ OperatorTimes price_attention(const Operator& op, const Setting& setting) {
                                 : compute::naive_forward(shape, precision, device);
       });
   if (serves) return {forward, {}};
-  return {forward, compute::in_pieces(op.attention, [&](const compute::AttentionShape& shape) {
-            return is_fused(kernel) ? compute::fused_backward(shape, kernel, precision, device)
-                                    : compute::naive_backward(shape, precision, device);
-          })};
+  const compute::OperatorCost backward =
+      compute::in_pieces(op.attention, [&](const compute::AttentionShape& shape) {
+        return is_fused(kernel) ? compute::fused_backward(shape, kernel, precision, device)
+                                : compute::naive_backward(shape, precision, device);
+      });
+  return {with_merge(forward, op.forward, device), with_merge(backward, op.backward, device)};
 }
 
 /// The kernels that tell how a layer's launch falls into parts. It takes no longer with shared experts, whose kernels
@@ -92,7 +103,7 @@ double kernels(const Operator& op, Pass pass) {
     case OperatorKind::gemm:
       return pass == Pass::backward ? 2 : 1;
     case OperatorKind::attention:
-      return op.attention.pieces;
+      return op.attention.pieces + (pass == Pass::backward ? op.backward : op.forward).kernels;
     case OperatorKind::pointwise:
       return (pass == Pass::backward ? op.backward : op.forward).kernels;
     case OperatorKind::collective:

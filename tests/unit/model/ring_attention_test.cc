@@ -37,14 +37,16 @@ Merged merged_by_steps(int ranks, double queries, double output, double kv) {
 void expect_merge(const Setting& setting, const LayerKey& key, double queries, double output, double kv) {
   SCOPED_TRACE(key.context);
   const auto operators = block_operators(setting, 0, key, kSequence, Mode::training);
-  const Operator& merge = find(operators, "context_merge");
+  Setting whole = setting;
+  whole.system.stack.communication.context_exchange = ContextExchange::gather;
+  const Operator& merge = find(operators, "attention");
   const double tokens = static_cast<double>(kSequence) * key.microbatch / key.context;
   const Merged expected = merged_by_steps(key.context, queries, output, kv);
   EXPECT_DOUBLE_EQ(merge.forward.traffic.value(), 2 * tokens * expected.forward);
   EXPECT_DOUBLE_EQ(merge.backward.traffic.value(), 2 * tokens * expected.backward);
   EXPECT_EQ(merge.forward.kernels, 2 * key.context - 1);
   EXPECT_EQ(merge.backward.kernels, 2 * key.context);
-  EXPECT_EQ(merge.saved, Bytes(0));
+  EXPECT_EQ(merge.saved, find(block_operators(whole, 0, key, kSequence, Mode::training), "attention").saved);
 }
 
 TEST(RingAttention, MergesWhatEachStepLeaves) {
@@ -64,7 +66,7 @@ TEST(RingAttention, OneRankOrAGatherOrAServerMergesNothing) {
   const LayerKey ring{2, 4, 1, true};
   const auto expect_whole = [](const Setting& setting, const LayerKey& key, Mode mode) {
     for (const Operator& op : block_operators(setting, 0, key, kSequence, mode)) {
-      EXPECT_NE(op.name, "context_merge");
+      if (op.kind == OperatorKind::attention) EXPECT_EQ(op.forward.kernels + op.backward.kernels, 0);
       EXPECT_EQ(op.attention.pieces, 1);
       EXPECT_EQ(op.working, Bytes(0));
     }
@@ -83,17 +85,6 @@ TEST(RingAttention, OneRankOrAGatherOrAServerMergesNothing) {
   EXPECT_EQ(find(gathered, "context_ring").forward_comm.bytes, find(rung, "context_ring").forward_comm.bytes);
   EXPECT_EQ(find(rung, "attention").attention.pieces, 4);
   EXPECT_EQ(find(gathered, "attention").attention.scores(), find(rung, "attention").attention.scores());
-}
-
-TEST(RingAttention, MergesAgainWhatIsComputedAgain) {
-  Setting setting = grouped_query();
-  const auto again = [&] {
-    return find(block_operators(setting, 0, {2, 4, 1, true}, kSequence, Mode::training), "context_merge")
-        .again;
-  };
-  EXPECT_TRUE(again());
-  setting.system.stack.selective_recompute = {RecomputePart::mlp};
-  EXPECT_FALSE(again());
 }
 
 TEST(RingAttention, WorksInPiecesUnderWayAndPartialOutputs) {
