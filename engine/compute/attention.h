@@ -29,6 +29,8 @@
 // outputs of decode.
 #pragma once
 
+#include <utility>
+
 #include "engine/compute/pointwise.h"
 
 namespace shardscape::compute {
@@ -54,8 +56,29 @@ struct AttentionShape {
 
   double score_flops = 0;  ///< vector FLOPs per score beside the softmax: ALiBi, soft caps
 
+  /// Kernels that the keys are cut among, one after the other, where ring attention meets them so (in_pieces()).
+  double pieces = 1;
+
   [[nodiscard]] double scores() const { return batch * heads * queries * keys; }
 };
+
+/// Causal attention over `pieces` kernels: the first has the rank's own keys, each other one those of another rank, of
+/// which all queries see half, or half of the queries all: of causally balanced ranks (an early and a late chunk of the
+/// sequence each) every step has one or the other, with equally many scores. The former is priced.
+/// `cost(shape)`: of one kernel. Source: Transformer Engine, context_parallel.py (p2p).
+template <class Cost>
+OperatorCost in_pieces(AttentionShape shape, const Cost& cost) {
+  const double others = std::exchange(shape.pieces, 1) - 1;
+  if (others < 1) return cost(shape);
+  shape.keys = shape.queries;
+  OperatorCost sum = cost(shape);
+  shape.keys /= 2;
+  shape.visible = 1;
+  const OperatorCost other = cost(shape);
+  sum.time += others * other.time;
+  sum.work += others * other.work;
+  return sum;
+}
 
 OperatorCost flash_forward(const AttentionShape& shape, Precision precision, const DeviceSpec& device);
 OperatorCost flash_backward(const AttentionShape& shape, Precision precision, const DeviceSpec& device);

@@ -278,7 +278,13 @@ Bytes backward_working_bytes(const Setting& setting, std::size_t kind, const Lay
   const ModelSpec& model = setting.model;
   const double hidden = 4 * static_cast<double>(model.hidden);
   const double inner = kind_of(model, kind).mlp.gradient_width(setting, key);
-  return Bytes(bytes_per_element(setting.policy().gradients) * local_tokens(key, tokens) * (hidden + inner));
+  const double element = bytes_per_element(setting.policy().gradients) * local_tokens(key, tokens);
+  Bytes beside(element * inner);  // in the MLP, or, where that is more, in the attention of a ring
+  if (key.context > 1) {
+    for (const Operator& op : block_operators(setting, kind, key, tokens, Mode::training))
+      beside = std::max(beside, op.working);
+  }
+  return Bytes(element * hidden) + beside;
 }
 
 double attention_window(const ModelSpec& model, std::size_t kind) {

@@ -44,9 +44,11 @@ struct Operator {
   double rate_share = 1;  ///< share of the usual rate of such products that its kernel reaches
   Bytes input;            ///< bytes of a product's input that its weight gradient needs
   compute::AttentionShape attention;
-  Stream forward, backward;  ///< cost of a pointwise operator
+  /// Of a pointwise operator; of attention in a ring, the merge of what its steps leave.
+  Stream forward, backward;
   CollectiveCall forward_comm, backward_comm;
   Bytes saved;            ///< kept from forward to backward where nothing is recomputed
+  Bytes working;          ///< lives beside what is kept while it runs, of attention in a ring alone
   Bytes saved_selective;  ///< bytes kept under selective recompute of the stack's parts
   bool grouped = false;   ///< a server's products of experts, run as one kernel (compute/expert_products.h)
   bool routes = false;    ///< the operator is a router, so that the layer has experts

@@ -149,6 +149,7 @@ Operator OperatorBuilder::attention_core(double heads, double kv_heads, double h
   shape.queries = queries_;
   shape.keys = decodes && window > 0 ? std::min(keys_, window) : keys_;
   shape.visible = decodes ? 1 : visible_share(keys_, window);
+  if (fused_attention_ && rings(window)) shape.pieces = key_.context;
   shape.dropout = attention_dropout();
   shape.score_flops = (model_.position == PositionKind::alibi ? kAlibiFlops : 0) +
                       (model_.attention_soft_cap ? kSoftCapFlops : 0);
@@ -170,6 +171,23 @@ Operator OperatorBuilder::context_ring(Bytes kv) const {
   op.forward_comm = {CollectiveOp::ring_pass, ParallelGroup::context, kv, steps};
   op.backward_comm = {CollectiveOp::ring_pass, ParallelGroup::context, 2 * kv, steps};
   return op;
+}
+
+bool OperatorBuilder::rings(double window) const {
+  return mode_ == Mode::training && key_.context > 1 && window == 0 &&
+         stack_.communication.context_exchange == ContextExchange::ring;
+}
+
+void OperatorBuilder::merge_ring(Operator& core, const CoreWidths& widths, double window) const {
+  if (!rings(window)) return;
+  const auto [queries, output, kv] = widths;
+  const double steps = key_.context, sums = steps - 1;
+  const double forward = (2 + 3 * sums) * output;
+  const double backward = 2 * (queries + kv) + 3 * sums * (queries + kv - std::min(queries, kv) / 2);
+  constexpr double kFlops = 2;  // for each element: scaled, added
+  core.forward = {attention_tensor(forward), Flops(kFlops * steps * tokens_ * output), 2 * steps - 1};
+  core.backward = {attention_tensor(backward), Flops(sums * tokens_ * (queries + kv)), 2 * steps};
+  core.working = attention_tensor(std::max(steps * output, queries + 5 * kv));
 }
 
 Operator OperatorBuilder::rotary(double columns) const {

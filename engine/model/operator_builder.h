@@ -109,6 +109,26 @@ class OperatorBuilder {
   /// 2023, Ring Attention), with a causally balanced assignment (each rank holds one early and one late
   /// piece); backward passes them again together with their gradients.
   [[nodiscard]] Operator context_ring(Bytes kv) const;
+  /// Elements for each token on this rank: of the queries, of the core's output, of keys and values together.
+  struct CoreWidths {
+    double queries, output, keys_values;
+  };
+  /// Gives the core the merge of what each step of a ring leaves, if it runs as one (rings()).
+  ///
+  /// Of c steps, forward reads and scales the first output and adds each other one, scaled, to it (read, read,
+  /// written); scales are of the log-sum-exp of rows, which are merged before, in small kernels. Backward copies the
+  /// first dQ, dK and dV and adds the others likewise, in the precision of attention. Behind the first step either the
+  /// late half of the queries or the early half of the keys is met; of a group's ranks the first has always the former,
+  /// the last always the latter, and the others wait for the slower of both at the next exchange. So, in elements for
+  /// each token,
+  ///
+  ///   forward   (2 + 3 (c - 1)) output                                                        2 c - 1 kernels
+  ///   backward  2 (queries + kv) + 3 (c - 1) (queries + kv - min(queries, kv) / 2)             2 c kernels
+  ///
+  /// Meanwhile the outputs of all steps wait for the merge; in backward two pieces of keys and values are under way,
+  /// with their gradients, beside the step's own gradients. Source: Transformer Engine, context_parallel.py (p2p). Left
+  /// out: copies that put keys and values, or halves of them, side by side.
+  void merge_ring(Operator& core, const CoreWidths& widths, double window) const;
   /// Rotary positions applied to `columns` columns.
   [[nodiscard]] Operator rotary(double columns) const;
 
@@ -144,6 +164,9 @@ class OperatorBuilder {
   [[nodiscard]] Operator leave_tensor_region(std::string_view name) const;
 
  private:
+  /// Whether the core meets keys piece by piece. Local attention (`window`) gathers them: Transformer Engine has no
+  /// windows in rings.
+  [[nodiscard]] bool rings(double window) const;
   [[nodiscard]] Operator dense_product(std::string_view name, double tokens, double k, double n,
                                        Precision operands, Bytes input) const;
 

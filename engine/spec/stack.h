@@ -110,6 +110,12 @@ enum class ExpertDispatcher : std::uint8_t { library, kernels, hybrid };
 /// Which exchanges of experts run beside another pass: all, or those alone that leave an NVLink domain.
 enum class OverlappedExchanges : std::uint8_t { everywhere, between_domains };
 
+/// How the ranks of a context group meet each other's keys and values in training.
+///   ring    piece by piece, one more in every step (Liu et al. 2023, Ring Attention; Transformer Engine: p2p): each
+///           step leaves partial results, which are merged
+///   gather  all of them before one attention over all keys (Llama 3; Transformer Engine: all_gather)
+enum class ContextExchange : std::uint8_t { ring, gather };
+
 /// How a server's tokens reach experts that lie over several of its replicas (data-parallel attention).
 ///   all_gather  every rank gets the tokens of all, and sums of its experts' outputs go back: an all-gather, a
 ///               reduce-scatter (vLLM's default)
@@ -165,7 +171,8 @@ struct StackProfile {
     [[nodiscard]] double scale_out_share(const FabricSpec& fabric) const;
     double tensor_overlap = 0;   ///< share of TP communication hidden behind compute, 0..1
     double context_overlap = 0;  ///< share of CP communication hidden behind attention, 0..1
-    double data_overlap = 0;     ///< share of the last microbatch's backward that can hide DP traffic, 0..1
+    ContextExchange context_exchange = ContextExchange::ring;
+    double data_overlap = 0;  ///< share of the last microbatch's backward that can hide DP traffic, 0..1
     /// Share of the time hidden behind compute by traffic beside every microbatch (gathers of ZeRO-3, scatters of
     /// ZeRO-2) that is a real gain, 0..1; the rest is lost to compute, which shares SMs and memory with it.
     double data_hidden = 1;

@@ -206,6 +206,7 @@ void describe(V& v, StackProfile& s) {
   });
   describe_numbers(v, s, stack_numbers(), [&](V& group, std::string_view path) {
     if (path == "communication.") {
+      group.optional("context_exchange", s.communication.context_exchange);
       group.optional("overlapped_exchanges", s.communication.overlapped_exchanges);
       group.optional("pipeline_async", s.communication.pipeline_async);
       group.optional("scatter_boundaries", s.communication.scatter_boundaries);

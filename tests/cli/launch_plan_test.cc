@@ -111,6 +111,24 @@ TEST_F(LaunchTest, MegatronRunsLlama70BAsPublished) {
 }
 
 // vLLM's recipes of DeepSeek-V3 on one node of H200: tensor parallelism with experts dealt, or data parallelism.
+// Megatron Core: cp_comm_type p2p goes round a ring, all_gather gathers keys and values before attention.
+TEST_F(LaunchTest, TheExchangeOfAContextGroupIsTheStacks) {
+  write("stack.yaml", "base: megatron-core\nname: gathers\ncommunication: {context_exchange: gather}\n");
+  for (const auto& [stack, exchange] : {std::pair{"megatron-core", "p2p"}, {"stack.yaml", "all_gather"}}) {
+    std::string study = kTrained;
+    study.replace(study.find("megatron-core"), 13, stack);
+    write("study.yaml", study);
+    for (const std::string degrees : {"cp=1,dp=4", "cp=2,dp=2"}) {
+      const json made =
+          launched({"study.yaml", "--point", "tp=4,pp=4,zero=1," + degrees, "--for", "megatron-lm"});
+      const std::string line = std::string("--cp-comm-type ") + exchange;
+      EXPECT_EQ(made.at("command").get<std::string>().find(line) != std::string::npos,
+                degrees.starts_with("cp=2"))
+          << made;
+    }
+  }
+}
+
 TEST_F(LaunchTest, VllmServesDeepSeekAsDocumented) {
   const auto tensor = launched({"serve.yaml", "--point", "tp=8,dp=1,ep=8"}).at("command").get<std::string>();
   EXPECT_NE(tensor.find("vllm serve \\\n  deepseek-ai/DeepSeek-V3 \\\n"), std::string::npos) << tensor;

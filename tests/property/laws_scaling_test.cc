@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "engine/simulate.h"
+#include "engine/step/layers/price_layers.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/numbers.h"
 #include "tests/support/seeds.h"
@@ -185,6 +187,44 @@ TEST(ScalingLaws, TwiceTheReplicas) {
     ++compared;
   });
   EXPECT_GE(compared, test::at_least(50));
+}
+
+// Attention over c ranks, its kernels and their merge: each of c ranks takes at least the c-th part of what one takes
+// with all of it, whatever the kernels: no work is saved by cutting the keys, and more is written.
+TEST(ScalingLaws, AttentionOverMoreRanksIsNoCheaper) {
+  int compared = 0;
+  for_each_scenario(200, 35000, [&](Scenario& s) {
+    StackProfile& stack = s.setting.system.stack;
+    stack.communication.context_exchange = ContextExchange::ring;
+    for (const Architecture architecture :
+         {Architecture::other, Architecture::ampere, Architecture::hopper}) {
+      s.setting.system.device.architecture = architecture;
+      for (const AttentionKernel kernel : {AttentionKernel::flash, AttentionKernel::cudnn}) {
+        stack.attention = kernel;
+        const auto seconds = [&](std::int32_t ranks) {
+          model::LayerKey key = model::layer_key(s.plan, 1);
+          key.context = ranks;
+          std::array<double, 2> sum = {};
+          for (const model::Operator& op : step::training_operators(step::block_layer(0), s.setting, key)) {
+            if (!op.attention_core) continue;
+            const step::OperatorTimes times = step::price(op, s.setting);
+            sum[0] += times.forward.time.value();
+            sum[1] += times.backward.time.value();
+          }
+          return sum;
+        };
+        const std::array<double, 2> one = seconds(1);
+        for (const std::int32_t ranks : {2, 4, 8}) {
+          if (s.setting.workload.sequence_length % (512 * ranks) != 0) continue;
+          const std::array<double, 2> each = seconds(ranks);
+          EXPECT_GE(ranks * each[0], one[0] * (1 - kRounding)) << ranks;
+          EXPECT_GE(ranks * each[1], one[1] * (1 - kRounding)) << ranks;
+          ++compared;
+        }
+      }
+    }
+  });
+  EXPECT_GE(compared, test::at_least(200));
 }
 
 // What links without latency do is what links of a tenth of a nanosecond do: with nothing that contends

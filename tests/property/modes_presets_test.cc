@@ -106,6 +106,13 @@ Drawn draw_stages_inside(std::uint64_t seed, const yaml::Catalog& catalog) {
   return drawn;
 }
 
+/// The same where attention meets all keys at once: what differs is the traffic of stages.
+Drawn draw_stages_and_gather(std::uint64_t seed, const yaml::Catalog& catalog) {
+  Drawn drawn = draw_stages_inside(seed, catalog);
+  drawn.setting.system.stack.communication.context_exchange = ContextExchange::gather;
+  return drawn;
+}
+
 struct Compared {
   std::vector<double> unmarked;  ///< differences, ascending
   int plans = 0, marked = 0, beyond = 0;
@@ -159,11 +166,21 @@ TEST(ModesPresets, AgreeOrSaySo) {
 // Groups of other stages share links and take turns.
 TEST(ModesPresets, AgreeWhereStagesShareLinks) {
   const Compared compared =
-      compare(150, 4000, draw_stages_inside, [](std::uint64_t, const FabricSpec&) { return FaultSet(); });
+      compare(150, 4000, draw_stages_and_gather, [](std::uint64_t, const FabricSpec&) { return FaultSet(); });
   if (!test::all_seeds()) return;
   EXPECT_LE(compared.p95(), 0.03) << compared.texts;
   EXPECT_LE(compared.beyond, compared.plans / 30) << compared.texts;
   EXPECT_LE(compared.marked, compared.plans / 20);
+}
+
+// So they do where attention is a ring of kernels whose results are merged.
+TEST(ModesPresets, AgreeWhereKeysGoRoundARing) {
+  const Compared compared =
+      compare(150, 14000, draw_stages_inside, [](std::uint64_t, const FabricSpec&) { return FaultSet(); });
+  if (!test::all_seeds()) return;
+  EXPECT_LE(compared.p95(), 0.025) << compared.texts;
+  EXPECT_LE(compared.beyond, compared.plans / 30) << compared.texts;
+  EXPECT_LE(compared.marked, compared.plans / 15);
 }
 
 template <class Draw>
@@ -185,7 +202,7 @@ void expect_close(const Draw& draw_plan, const std::vector<std::uint64_t>& seeds
 // together, and only those: plans of many microbatches in all schedules, stages that share links with one other of 32
 // among them, and stacks whose compute loses time to traffic.
 TEST(ModesPresets, AgreeWhereTrafficOfStagesMeets) {
-  expect_close(draw_stages_inside,
+  expect_close(draw_stages_and_gather,
                {7003445, 7002435, 7001604, 7002310, 7001448, 7000459, 7002953, 7003032, 7002415, 7000872,
                 7000920, 7000766, 7001329, 7002124},
                0.035);

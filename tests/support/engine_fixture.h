@@ -268,6 +268,8 @@ class ScenarioGenerator {
     // Of what has been drawn, so that scenarios of earlier numbers stay as they are.
     s.communication.data_hidden = s.fused_loss ? 0.4 : 1;
     s.communication.gather_overlap = s.keep_gathered ? 0.7 : 0;
+    if (s.communication.context_overlap == 0 && s.fused_loss)
+      s.communication.context_exchange = ContextExchange::gather;
     s.communication.bucket_per_rank = Bytes(s.communication.zero_bucket > Bytes(0) ? 2e7 : 0);
     if (s.fused_loss) s.host.graph_step = 0.5 * s.host.step_fixed;
     s.graphs_from = s.keep_gathered ? Architecture::hopper : Architecture::other;

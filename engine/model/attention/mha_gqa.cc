@@ -40,6 +40,10 @@ void MhaGqa::append_operators(std::vector<Operator>& ops, const OperatorBuilder&
   ops.push_back(b.attention_core(b.per_rank(model.heads), static_cast<double>(kv_heads),
                                  static_cast<double>(model.head_dim), b.attention_tensor(qkv),
                                  window(model)));
+  b.merge_ring(ops.back(),
+               {b.per_rank(model.attention_width()), b.per_rank(model.attention_width()),
+                kv(model).local_elements(tensor)},
+               window(model));
   b.append_output_projection(ops, b.per_rank(model.attention_width()));
 }
 

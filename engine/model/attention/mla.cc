@@ -89,6 +89,7 @@ void Mla::append_operators(std::vector<Operator>& ops, const OperatorBuilder& b)
     if (b.key().context > 1) ops.push_back(b.context_ring(b.message(w.heads * pair)));
     const Bytes inputs = b.attention_tensor(w.heads * (w.query + pair));
     ops.push_back(b.attention_core(w.heads, w.heads, pair / 2, inputs, 0));
+    b.merge_ring(ops.back(), {w.heads * w.query, w.heads * w.value, w.heads * pair}, 0);
     if (b.repeats(RecomputePart::latent_up)) {
       // Without the other inputs only the part of the keys that heads share is kept: it comes straight from the
       // down-projection.

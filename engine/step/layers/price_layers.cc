@@ -59,6 +59,15 @@ compute::OperatorCost price_latent(const compute::AttentionShape& core, const Se
                                                                                setting.system.device);
 }
 
+/// Adds the merge of what the steps of a ring leave, if there is one.
+compute::OperatorCost with_merge(const compute::OperatorCost& core, const model::Stream& merge,
+                                 const DeviceSpec& device) {
+  if (merge.kernels == 0) return core;
+  const compute::OperatorCost more =
+      compute::pointwise(merge.traffic, merge.vector_flops, merge.kernels, device);
+  return {core.time + more.time, core.time < more.time ? more.bound : core.bound, core.work + more.work};
+}
+
 OperatorTimes price_attention(const Operator& op, const Setting& setting) {
   const DeviceSpec& device = setting.system.device;
   const PrecisionPolicy policy = setting.policy();
@@ -72,12 +81,18 @@ OperatorTimes price_attention(const Operator& op, const Setting& setting) {
     if (!is_fused(kernel) || latent) return {compute::decode(op.attention, policy.kv_cache, device), {}};
     return {compute::fused_decode(op.attention, kernel, policy.kv_cache, device), {}};
   }
-  const compute::OperatorCost forward = is_fused(kernel)
-                                            ? compute::fused_forward(op.attention, kernel, precision, device)
-                                            : compute::naive_forward(op.attention, precision, device);
+  const compute::OperatorCost forward =
+      compute::in_pieces(op.attention, [&](const compute::AttentionShape& shape) {
+        return is_fused(kernel) ? compute::fused_forward(shape, kernel, precision, device)
+                                : compute::naive_forward(shape, precision, device);
+      });
   if (serves) return {forward, {}};
-  return {forward, is_fused(kernel) ? compute::fused_backward(op.attention, kernel, precision, device)
-                                    : compute::naive_backward(op.attention, precision, device)};
+  const compute::OperatorCost backward =
+      compute::in_pieces(op.attention, [&](const compute::AttentionShape& shape) {
+        return is_fused(kernel) ? compute::fused_backward(shape, kernel, precision, device)
+                                : compute::naive_backward(shape, precision, device);
+      });
+  return {with_merge(forward, op.forward, device), with_merge(backward, op.backward, device)};
 }
 
 /// The kernels that tell how a layer's launch falls into parts. It takes no longer with shared experts, whose kernels
@@ -88,7 +103,7 @@ double kernels(const Operator& op, Pass pass) {
     case OperatorKind::gemm:
       return pass == Pass::backward ? 2 : 1;
     case OperatorKind::attention:
-      return 1;
+      return op.attention.pieces + (pass == Pass::backward ? op.backward : op.forward).kernels;
     case OperatorKind::pointwise:
       return (pass == Pass::backward ? op.backward : op.forward).kernels;
     case OperatorKind::collective:
@@ -148,7 +163,7 @@ void add_nodes(const std::vector<Operator>& operators, LayerPart part, const Tim
   }
 }
 
-/// Share of forward's kernels that are launched again; the attention core is one kernel, which is not counted here.
+/// Share of forward's kernels that are launched again; the attention core's are not counted here.
 double repeated_kernels(const std::vector<Operator>& operators) {
   double repeated = 0, all = 0;
   for (const Operator& op : operators) {

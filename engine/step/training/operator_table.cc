@@ -41,7 +41,8 @@ std::string shape_text(const Operator& op, LayerPart part) {
       return product(op.gemm);
     case OperatorKind::attention:
       return format("%.0f heads, %.0f q x %.0f kv", op.attention.batch * op.attention.heads,
-                    op.attention.queries, op.attention.keys);
+                    op.attention.queries, op.attention.keys) +
+             (op.attention.pieces > 1 ? format(" in %.0f steps", op.attention.pieces) : "");
     case OperatorKind::pointwise:
       return megabytes((runs_forward(part) ? op.forward : op.backward).traffic);
     case OperatorKind::collective:

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <vector>
 
 #include "engine/compute/kernel_alone.h"
 #include "tests/support/a100.h"
@@ -34,6 +35,30 @@ double forward(const AttentionShape& shape, const DeviceSpec& device) {
 }
 double decoded(const AttentionShape& shape, const DeviceSpec& device) {
   return fused_decode(shape, AttentionKernel::trtllm, Precision::bf16, device).time.value();
+}
+
+TEST(FusedAttention, PiecesOfARingHaveTheScoresOfTheWhole) {
+  // 1,024 queries of 4,096 keys, causally balanced: their own triangle, and three pieces of which they see half. So
+  // 1/2 + 3/2 squares of 1,024 scores, the half of 4 that one kernel over all keys has.
+  AttentionShape whole = prompt(2, 8, 4, 4096);
+  whole.queries = 1024;
+  AttentionShape ring = whole;
+  ring.pieces = 4;
+  std::vector<AttentionShape> met;
+  const auto cost = [&](const AttentionShape& shape) {
+    met.push_back(shape);
+    return OperatorCost{
+        Seconds(1 + shape.scores()), Bound::compute, {Flops(shape.scores() * shape.visible), {}}};
+  };
+  EXPECT_EQ(in_pieces(whole, cost).time, Seconds(1 + whole.scores()));
+  EXPECT_EQ(met.size(), 1);
+  const OperatorCost sum = in_pieces(ring, cost);
+  ASSERT_EQ(met.size(), 3);
+  EXPECT_EQ(sum.work.flops, Flops(whole.scores() / 2));
+  EXPECT_EQ(sum.time, Seconds(4 + whole.scores() / 4 + 3 * whole.scores() / 8));
+  EXPECT_EQ(met[1].keys, 1024);
+  EXPECT_EQ(met[1].visible, 0.5);
+  EXPECT_EQ(met[2].queries * met[2].keys * met[2].visible, 1024 * 512);
 }
 
 TEST(FusedAttention, OneBlockIsItsStartAndItsScores) {
