@@ -67,6 +67,31 @@ TEST(LawsModes, BucketsAreHiddenAlikeWhateverTheirSize) {
   }
 }
 
+TEST(LawsModes, StagesThatLieAcrossNodesWaitForTheirOwnGradients) {
+  // Stages of three ranks on nodes of four: the first and the last lie inside a node, the others across two, so that
+  // their gradients go over links a twelfth as fast. The step waits for these, though the first stage does not.
+  for (const double overlap : {0.0, 0.8}) {
+    Setting setting = data_setting();
+    setting.system.fabric.dimensions.back().shape = {3};
+    setting.system.stack.communication.bucket = Bytes(1e9);
+    setting.system.stack.communication.data_overlap = overlap;
+    for (const std::int32_t zero : {0, 1}) {
+      ParallelPlan plan = test::plan_of(1, 1, 4, 3);
+      plan.zero_stage = zero;
+      setting.workload.global_batch = 24;
+      SCOPED_TRACE(test::describe(0, plan) + " overlap " + std::to_string(overlap));
+      const Prediction h = in_mode(setting, plan, ExecutionMode::hierarchical);
+      const Prediction f = in_mode(setting, plan, ExecutionMode::flattened);
+      EXPECT_NEAR(h.step_time / f.step_time, 1, 0.02);
+      EXPECT_LT(h.contended_share, 0.03);
+      // The whole machine as one node: what the slow links cost, by far the most of it.
+      Setting quick = setting;
+      quick.system.fabric.dimensions.back().bandwidth = BytesPerSecond(300e9);
+      EXPECT_GT(h.step_time / in_mode(quick, plan, ExecutionMode::hierarchical).step_time, 1.02);
+    }
+  }
+}
+
 TEST(LawsModes, GathersOfWeightsAreHiddenAlike) {
   // Beside the first forward under ZeRO-1, on links from such that it hides everything to such that it hides little,
   // and beside every pass under ZeRO-3, where compute loses time to them.

@@ -97,7 +97,7 @@ class CollectivePrices {
   [[nodiscard]] Seconds time_at_ranks(const CollectiveKey& key) const {
     return healthy_->time_of_call(key, memory_share_).at_ranks;
   }
-  [[nodiscard]] Seconds time_within_slice(const CollectiveKey& key) const {
+  [[nodiscard]] HealthyCosts::WithinSlice time_within_slice(const CollectiveKey& key) const {
     return healthy_->time_within_slice(key, memory_share_);
   }
 

@@ -278,24 +278,46 @@ Seconds HealthyCosts::time_on_links(const CollectiveKey& key) const {
   return key.calls * Seconds(std::max(0.0, chosen.seconds - costs.ways[chosen.way].curve.at_least(0)));
 }
 
-Seconds HealthyCosts::time_within_slice(const CollectiveKey& key, double memory_share) const {
-  if (key.nothing()) return Seconds(0);
+std::vector<CostCurve> HealthyCosts::curves_within_slices(const OperationCosts& costs, const KnownWay& way,
+                                                          const RankGroup::Level& axis) const {
+  RankGroup group = costs.group;
+  group.mirror = {};  // the ranks of a stage and of its mirror lie in their slices alike
+  const Tile one = tile_of(group, setup_.fabric, {axis, 0});
+  if (one.known || !setup_.placement.empty()) {
+    // Groups of one slice that stand for those of all slices share no links with another one.
+    const Tile all = tile_of(costs.group, setup_.fabric);
+    if (knows_tiles() && all.known && all.digits == one.digits) return {way.curve};
+    return {shared_curve(costs, way, representatives(costs, {axis, 0}), axis)};
+  }
+  std::vector<CostCurve> curves;
+  for (std::int32_t i = 0; i < axis.extent; ++i)
+    curves.push_back(curve_of(*maker_, costs.op, way, representatives(costs, {axis, i}), setup_.fabric,
+                              costs.boundary < 0));
+  return curves;
+}
+
+HealthyCosts::WithinSlice HealthyCosts::time_within_slice(const CollectiveKey& key,
+                                                          double memory_share) const {
+  if (key.nothing()) return {};
   OperationCosts& costs = operation(key.op, key.group);
   const double bytes = costs.sent_by(key);
   const ChosenWay together = choose(costs, bytes);
   KnownWay& way = costs.ways[together.way];
   const RankGroup::Level axis = key.slice.axis;
-  CostCurve& within = way.within_slices.get(axis, [&] {
-    // Groups of one slice that stand for those of all slices share no links with another one.
-    const Tile all = tile_of(costs.group, setup_.fabric),
-               one = tile_of(costs.group, setup_.fabric, {axis, 0});
-    if (knows_tiles() && all.known && all.digits == one.digits) return way.curve;
-    return shared_curve(costs, way, representatives(costs, {axis, 0}), axis);
-  });
+  std::vector<CostCurve>& within =
+      way.within_slices.get(axis, [&] { return curves_within_slices(costs, way, axis); });
   constexpr double kAnyBound = 1e9;
-  double alone = std::min(together.seconds, within.at(bytes, *network_, kAnyBound));
-  alone += beyond_links(costs, way, bytes, alone, memory_share);
-  return key.calls * Seconds(at_ranks(way, bytes, memory_share) + alone);
+  double least = together.seconds, most = 0;
+  for (CostCurve& curve : within) {
+    const double alone = std::min(together.seconds, curve.at(bytes, *network_, kAnyBound));
+    least = std::min(least, alone);
+    most = std::max(most, alone);
+  }
+  const auto whole = [&](double alone) {
+    const double on_links = alone + beyond_links(costs, way, bytes, alone, memory_share);
+    return key.calls * Seconds(at_ranks(way, bytes, memory_share) + on_links);
+  };
+  return {whole(least), whole(most)};
 }
 
 double HealthyCosts::beyond_links(const OperationCosts& costs, const Way& way, double bytes, double on_links,

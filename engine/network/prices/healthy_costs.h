@@ -72,9 +72,10 @@ struct KnownWay : Way {
   std::uint32_t number = 0;
   CostCurve curve = {};
   // These are filled when they are first asked for.
-  std::optional<LinkSet> all_links = {};                 ///< the links that carry it, all siblings at once
-  std::array<std::optional<LinkLoads>, 3> loads = {};    ///< index: Looked
-  Memo<RankGroup::Level, CostCurve> within_slices = {};  ///< with the groups of an axis's first slice alone
+  std::optional<LinkSet> all_links = {};               ///< the links that carry it, all siblings at once
+  std::array<std::optional<LinkLoads>, 3> loads = {};  ///< index: Looked
+  /// With the groups of one of an axis's slices alone: of the first, where it stands for all, or of each.
+  Memo<RankGroup::Level, std::vector<CostCurve>> within_slices = {};
   Memo<RankGroup::Level, std::vector<LinkSet>> links_by_slice =
       {};  ///< of the groups of each slice of an axis
 };
@@ -154,9 +155,13 @@ class HealthyCosts {
   /// The part of the time of all calls while messages are on their links: all but what passes at the ranks, to begin
   /// and to copy, and the latency of paths. Only during this part do they slow others.
   [[nodiscard]] Seconds time_on_links(const CollectiveKey& key) const;
-  /// Time of all calls as if only the groups of the first slice along the key's axis used the network; never more than
-  /// with all of them. Where only a simulation would tell, an upper bound.
-  [[nodiscard]] Seconds time_within_slice(const CollectiveKey& key, double memory_share) const;
+  struct WithinSlice {
+    Seconds least, most;  ///< in the slice whose groups are quickest, and in that where they take longest
+  };
+  /// Time of all calls as if only the groups of one slice along the key's axis used the network; never more than with
+  /// all of them. Where only a simulation would tell, an upper bound. Slices differ where their groups do not tile the
+  /// fabric, such as stages of six ranks on nodes of eight; of ranks in places of their own the first slice is taken.
+  [[nodiscard]] WithinSlice time_within_slice(const CollectiveKey& key, double memory_share) const;
   /// The part of the time that a rank needs for its own copies, for one call among n ranks.
   [[nodiscard]] Seconds copy_time(Operation operation, Algorithm algorithm, Bytes bytes,
                                   std::int32_t n) const;
@@ -253,6 +258,8 @@ class HealthyCosts {
                                                    const RankGroup::Level& slice) const;
   [[nodiscard]] CostCurve shared_curve(const OperationCosts& costs, const Way& way,
                                        const SiblingGroups& groups, const RankGroup::Level& slice = {}) const;
+  [[nodiscard]] std::vector<CostCurve> curves_within_slices(const OperationCosts& costs, const KnownWay& way,
+                                                            const RankGroup::Level& axis) const;
   [[nodiscard]] double seconds_of(const OperationCosts& costs, KnownWay& way, double bytes) const;
   [[nodiscard]] ChosenWay cheapest(OperationCosts& costs, double bytes) const;
   [[nodiscard]] Seconds copying(Bytes bytes, double memory_share) const;

@@ -44,7 +44,7 @@ Seconds time_of_one_slice(const CollectivePrices& collectives, const CollectiveK
   if (all <= Seconds(0) || !axis) return all;
   CollectiveKey within = asked;
   within.slice.axis = *axis;
-  return std::min(all, collectives.time_within_slice(within));
+  return std::min(all, collectives.time_within_slice(within).least);
 }
 
 Seconds least_time(const CollectivePrices& collectives, const Fabric& fabric, const CollectiveKey& asked,

@@ -50,7 +50,7 @@ struct CallPrices {
         collectives.time_without_faults({asked.op, (1 / asked.calls) * asked.bytes, asked.group});
     network::CollectiveKey within = asked;
     within.slice = stage_slice(0, network::PlanLayout(plan), plan);
-    return asked.calls * each - collectives.time_within_slice(within);
+    return asked.calls * each - collectives.time_within_slice(within).most;
   }
   /// The part of that which an operation in passes is spared.
   [[nodiscard]] Seconds spared_in_turn(ParallelGroup kind, const network::CollectiveKey& asked) const {

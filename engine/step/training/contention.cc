@@ -49,7 +49,7 @@ Seconds cost_along_context(const ParallelPlan& plan, network::CollectiveKey aske
                            const network::CollectivePrices& collectives) {
   const Seconds at_once = collectives.time_without_faults(asked);
   asked.slice = {{plan.context, network::PlanLayout(plan).stride(PlanAxis::context)}, 0};
-  return std::max(Seconds(0), at_once - collectives.time_within_slice(asked));
+  return std::max(Seconds(0), at_once - collectives.time_within_slice(asked).most);
 }
 
 class ContentionSum {
