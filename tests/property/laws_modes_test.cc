@@ -67,7 +67,7 @@ TEST(LawsModes, BucketsAreHiddenAlikeWhateverTheirSize) {
   }
 }
 
-TEST(LawsModes, StagesThatLieAcrossNodesWaitForTheirOwnGradients) {
+TEST(LawsModes, StepsWaitForStagesThatLieAcrossNodes) {
   // Stages of three ranks on nodes of four: the first and the last lie inside a node, the others across two, so that
   // their gradients go over links a twelfth as fast. The step waits for these, though the first stage does not.
   for (const double overlap : {0.0, 0.8}) {
@@ -82,8 +82,10 @@ TEST(LawsModes, StagesThatLieAcrossNodesWaitForTheirOwnGradients) {
       SCOPED_TRACE(test::describe(0, plan) + " overlap " + std::to_string(overlap));
       const Prediction h = in_mode(setting, plan, ExecutionMode::hierarchical);
       const Prediction f = in_mode(setting, plan, ExecutionMode::flattened);
-      EXPECT_NEAR(h.step_time / f.step_time, 1, 0.02);
-      EXPECT_LT(h.contended_share, 0.03);
+      // All stages are taken to be as slow, of which the first, whose own traffic is quick, ends last.
+      EXPECT_GE(h.step_time / f.step_time, 1 - 1e-3);
+      EXPECT_LE(h.step_time / f.step_time, 1.1);
+      EXPECT_TRUE(h.outside_domain() || h.step_time <= 1.05 * f.step_time);
       // The whole machine as one node: what the slow links cost, by far the most of it.
       Setting quick = setting;
       quick.system.fabric.dimensions.back().bandwidth = BytesPerSecond(300e9);

@@ -52,7 +52,16 @@ struct CallPrices {
     within.slice = stage_slice(0, network::PlanLayout(plan), plan);
     return asked.calls * each - collectives.time_within_slice(within).most;
   }
-  /// The part of that which an operation in passes is spared.
+  /// By how much longer an operation takes in the stage whose groups are slowest than in that where they are quickest,
+  /// as where only some stages lie across nodes; all of them are taken to be as slow.
+  [[nodiscard]] Seconds uneven_stages(const network::CollectiveKey& asked) const {
+    if (plan.pipeline == 1) return Seconds(0);
+    network::CollectiveKey within = asked;
+    within.slice = stage_slice(0, network::PlanLayout(plan), plan);
+    const auto [least, most] = collectives.time_within_slice(within);
+    return most - least;
+  }
+  /// The part of what siblings cost that an operation in passes is spared.
   [[nodiscard]] Seconds spared_in_turn(ParallelGroup kind, const network::CollectiveKey& asked) const {
     if (turns == nullptr || turns->beside[kind] <= 0) return Seconds(0);
     return turns->beside[kind] * cost_of_siblings(asked);

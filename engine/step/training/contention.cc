@@ -174,6 +174,14 @@ class ContentionSum {
     return 0;
   }
 
+  /// The share of a step by which traffic of the slowest stage may be longer than that of the stage which ends last.
+  [[nodiscard]] double uneven_stages(const ContendedData& data, const TimedStage& step) const {
+    Seconds uneven;
+    for (const ContendedData::Sent& sent : data.beside.sent) uneven += in_.pipeline.per_chunk() * sent.uneven;
+    for (const ContendedData::Sent& sent : data.once.sent) uneven += sent.uneven;
+    return uneven / step.step;
+  }
+
   /// The sum as a result.
   [[nodiscard]] Contention of(const TimedStage& step, double open_share) {
     Breakdown priced = kMet * added_;
@@ -238,7 +246,7 @@ class ContentionSum {
       traffic.siblings[part.group] += {on_links, others, collectives_.healthy().most_use(asked) * on_links};
     }
     traffic.time += time;
-    traffic.sent.push_back({part, time, others});
+    traffic.sent.push_back({part, time, others, prices_.uneven_stages(asked)});
   }
 
   /// A pass beside traffic.
@@ -488,7 +496,8 @@ Contention contention_of(const StepMachine& machine, const TimedStage& step) {
   return with_stage(machine, step.stage, [&](ContentionSum& sum, ContendedData& traffic) -> Contention {
     sum.add_data(traffic, step);
     if (machine.collectives.has_faults()) return sum.of(step, 0);
-    Contention contention = sum.of(step, sum.messages_beside(traffic, step));
+    Contention contention =
+        sum.of(step, sum.messages_beside(traffic, step) + sum.uneven_stages(traffic, step));
     sum.bound_by_links(traffic, step, contention.added);
     bound_by_messages(machine, sum, traffic, step, contention.added);
     return contention;

@@ -26,8 +26,9 @@
 // groups, where ranks drift so that they come apart (apart_spared()). The mark is what of that may be wrong, as a share
 // of the step: of what exchanges of context groups and other calls take longer (kContextOpen, kCallsOpen), of what
 // groups cost each other that come apart (kApartOpen), of turns and of messages between stages that meet each other
-// (price_training.cc), and the time for which such messages are under way beside traffic of every microbatch that
-// crosses their links: what they cost is not priced. Left out: calls of the embedding and the head.
+// (price_training.cc), the time for which such messages are under way beside traffic of every microbatch that crosses
+// their links: what they cost is not priced, and by how much data-parallel traffic is quicker in other stages, where
+// only some lie across nodes. Left out: calls of the embedding and the head.
 //
 // Several kinds of traffic beside a pass share it evenly, and so do the chunks of a stage traffic of every microbatch.
 //

@@ -44,6 +44,7 @@ struct ContendedData {
   struct Sent {
     DataTraffic::Part part;
     Seconds time, others;                  ///< of the part, and the share of it due to groups of other stages
+    Seconds uneven;                        ///< CallPrices::uneven_stages()
     std::optional<Seconds> on_links = {};  ///< the part of `time` on links; filled when first asked for
     std::optional<std::uint32_t> way = {};  ///< its HealthyCosts::way_number(); filled when first asked for
   };
