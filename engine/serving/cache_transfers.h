@@ -42,8 +42,8 @@ class CacheTransfers {
 
   [[nodiscard]] double now() const { return fluid_.now(); }
   /// The end of this instant: moments up to it are equal but for rounding.
-  [[nodiscard]] double end_of_instant() const { return now() * (1 + Network::kTie); }
-  [[nodiscard]] static double before(double moment) { return moment * (1 - Network::kTie); }
+  [[nodiscard]] double end_of_instant() const { return now() * (1 + network::kTie); }
+  [[nodiscard]] static double before(double moment) { return moment * (1 - network::kTie); }
   [[nodiscard]] double next_time() const { return ordered_.empty() ? fluid_.next_time() : now(); }
   /// Of all that was sent.
   [[nodiscard]] double bytes_sent() const { return bytes_sent_; }
