@@ -9,16 +9,15 @@
 // With several numbers of GPUs there is such a space for each, one behind the other; settings are those of all of them,
 // as many for each number.
 //
-// `setting` is a combination of hardware and workload axes (slowest: neighbouring ids share a simulator's
-// memo). A listed entry is one (tp, cp, pp, dp) whose product is the number of GPUs, with the axes that hang
-// on it: sequence parallelism only where tp > 1, degrees of experts only where a stage has several ranks, ZeRO stage
-// only where dp * cp > 1, schedule only where pp > 1, virtual stages only where the schedule is interleaved, and one
-// rank order of each set that differs only
-// in axes of degree 1 (the first the study lists). Thus each distinct plan has exactly one id, and ids do not
-// depend on limits, shards or search order.
+// `setting` is a combination of hardware and workload axes (slowest: neighbouring ids share a simulator's memo). A
+// listed entry is one (tp, cp, pp, dp) whose product is the number of GPUs, with the axes that hang on it: sequence
+// parallelism only where tp > 1, degrees of experts only where a stage has several ranks, ZeRO stage only where dp *
+// cp > 1, schedule only where pp > 1, virtual stages only where the schedule is interleaved, and one rank order of
+// each set that differs only in axes of degree 1 (the first the study lists). Thus each distinct plan has exactly one
+// id, and ids do not depend on limits, shards or search order.
 //
-// A pool that prefills (inference) is the outermost loop: its GPUs, tensor and pipeline degree, wherever they
-// make whole replicas; the other degrees then fill the GPUs that are left.
+// A pool that prefills (inference) is the outermost loop: its GPUs, tensor and pipeline degree, and the GPUs with
+// experts alone, wherever they make whole replicas; the other degrees then fill the GPUs that are left.
 //
 // Entries are listed by nested loops over tp, cp, pp, dp, sequence parallelism, degrees of experts, ZeRO stage,
 // schedule, virtual stages, degrees of experts of the pool that prefills and rank order, outermost first, each in the
