@@ -297,11 +297,6 @@ void PartSearch::split(const Node& node) {
   }
 }
 
-ParallelPlan PartSearch::plan_of(const Node& variant) const {
-  return with_choice(frame_.regions.families()[variant.family].variants[variant.variant].plan,
-                     frame_.regions.choices()[variant.choice]);
-}
-
 /// The plan of one of the variant's points.
 ParallelPlan PartSearch::plan_of(const Node& variant, std::size_t entry) const {
   const Family& family = frame_.regions.families()[variant.family];
