@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
 
 namespace shardscape::evidence {
 
@@ -17,9 +16,8 @@ Degrees degrees_of(const ParallelPlan& plan) {
 }
 
 std::string most_key(const PlanAxisRow& row) {
-  std::string_view axis = row.column;
-  axis.remove_suffix(std::string_view("_parallel").size());
-  return fmt::format("{}_most", axis);
+  const std::string axis = row.column;
+  return axis.substr(0, axis.rfind("_parallel")) + "_most";
 }
 
 Degrees most_of(const Degrees& a, const Degrees& b) {

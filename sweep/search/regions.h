@@ -5,11 +5,9 @@
 //   variant   and schedule, virtual stages, ZeRO, recomputation  | the same, and memory and constraints exactly
 //   point     and rank order
 //
-// An axis of plans that is not named here is one of families.
-//
-// Of a family's plans the layers cost the same; of a variant's the memory is the same, and what constraints can name.
-// (Where the order of ranks decides whether passes run in pairs, PlanFloor::order_decides_pairs(), memory is that of a
-// point, and of a variant the least.)
+// Of a family's plans the layers cost the same (an axis of plans that is not named here is one of families); of a
+// variant's the memory is the same, and what constraints can name. (Where the order of ranks decides whether passes run
+// in pairs, PlanFloor::order_decides_pairs(), memory is that of a point, and of a variant the least.)
 #pragma once
 
 #include <cstdint>

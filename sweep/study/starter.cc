@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "engine/base/joined.h"
@@ -201,11 +200,11 @@ class StarterWriter {
     key("  ", "recompute", "[none, selective, full]", "activations computed again, for memory");
     key("  ", "microbatch_size", "[1, 2, 4]", "samples that a stage works on at once");
     if (stages().size() > 1) {
-      std::vector<std::string_view> others;
+      std::vector<ScheduleKind> others;
       for (const ScheduleKind kind : enum_values<ScheduleKind>())
-        if (kind != kPlainSchedule && kind != kChunkedSchedule) others.push_back(name_of(kind));
+        if (kind != kPlainSchedule && kind != kChunkedSchedule) others.push_back(kind);
       key("  ", "schedule", fmt::format("[{}, {}]", name_of(kPlainSchedule), name_of(kChunkedSchedule)),
-          "also " + joined(others));
+          "also " + joined(others, ", ", name_of<ScheduleKind>));
       key("  ", "virtual_stages", "[2, 4]", "parts of the model per stage, interleaved");
     }
     key("", "objectives", "[step_time_s, memory_peak_bytes]", "the first ranks; their Pareto front is kept");

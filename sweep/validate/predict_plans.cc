@@ -115,11 +115,10 @@ RowRefusal refusal_of_experts(Reason reason, const Setting& setting, const Paral
       return impossible("expert_tensor_parallel", "the width of an expert of {} does not divide by it",
                         model.name);
     case Reason::ranks_by_experts:
-      return impossible(
-          "expert_parallel",
-          "groups of ep * etp = {} do not tile the ranks of a stage, tp * cp * dp = {}; servers "
-          "have their experts in the tensor group",
-          plan.expert * plan.expert_tensor, plan.stage_ranks());
+      return impossible("expert_parallel",
+                        "groups of ep * etp = {} do not tile the ranks of a stage, tp * cp * dp = {}; "
+                        "servers have their experts in the tensor group",
+                        plan.expert * plan.expert_tensor, plan.stage_ranks());
     default:
       return impossible("expert_parallel", "model {} has no experts", model.name);
   }

@@ -310,11 +310,11 @@ TEST(HuggingFace, IdleKeysStandOnceAndChangeNothing) {
 }
 
 // The shapes that the published configs give, shortened to what matters, and what the checkpoints hold.
-struct Published {
+struct Checkpoint {
   double parameters;
   const char* config;
 };
-constexpr Published kPublished[] = {
+constexpr Checkpoint kCheckpoints[] = {
     {32'762'123'264.0,
      R"({"model_type": "qwen3", "hidden_size": 5120, "num_hidden_layers": 64,
                "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936,
@@ -397,7 +397,7 @@ constexpr Published kPublished[] = {
 };
 
 TEST(HuggingFace, FamiliesHaveTheParametersOfTheirCheckpoints) {
-  for (const auto& [parameters, config] : kPublished)
+  for (const auto& [parameters, config] : kCheckpoints)
     EXPECT_EQ(good_config(config).parameters(), parameters) << config;
 }
 
