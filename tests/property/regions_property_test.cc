@@ -1,5 +1,5 @@
-// Do the regions that a search cuts a space into hold the plans of the space? Held against the ids of random spaces of all
-// axes that training has.
+// Do the regions that a search cuts a space into hold the plans of the space? Held against the ids of random spaces of
+// all axes that training has.
 #include "sweep/search/regions.h"
 
 #include <gtest/gtest.h>
