@@ -3,8 +3,10 @@
 // Plans are neighbours when one move leads from one to the other. Moves keep the GPUs, the global batch and
 // the work:
 //   recompute more; a smaller microbatch (half); a higher ZeRO stage; sequence parallelism on; the schedule
-//   to 1f1b; twice the tensor, context or pipeline degree, half of another degree.
-// Inference knows the degrees only. The nearest feasible plans are those that the fewest moves reach.
+//   to 1f1b; twice the tensor, context or pipeline degree, half of another degree (the degrees of experts become the
+//   largest that divide the ranks of a stage); of mixtures of experts twice or half of a degree of experts.
+// Inference has the moves of degrees alone, and those of experts only where they have no GPUs of their own. The nearest
+// feasible plans are those that the fewest moves reach.
 #pragma once
 
 #include <cstddef>

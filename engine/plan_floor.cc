@@ -151,8 +151,7 @@ bool same_layer_groups(ParallelPlan plan, const RankOrder& one, const RankOrder&
   const network::RankGroups groups = network::PlanLayout(plan).groups();
   plan.order = other;
   const network::RankGroups others = network::PlanLayout(plan).groups();
-  for (const ParallelGroup group :
-       {ParallelGroup::tensor, ParallelGroup::context, ParallelGroup::expert, ParallelGroup::expert_tensor}) {
+  for (const ParallelGroup group : kLayerGroups) {
     if (groups[group] != others[group]) return false;
   }
   return groups[ParallelGroup::pipeline] == others[ParallelGroup::pipeline];

@@ -36,8 +36,8 @@ struct Stream {
 struct Operator {
   std::string_view name;
   OperatorKind kind = OperatorKind::pointwise;
-  compute::GemmShape
-      gemm;  ///< forward product [m,k] x [k,n]; backward is dgrad [m,n] x [n,k] and wgrad [k,m] x [m,n]
+  /// Forward product [m,k] x [k,n]; backward is dgrad [m,n] x [n,k] and wgrad [k,m] x [m,n].
+  compute::GemmShape gemm;
   Precision operands = Precision::bf16;  ///< format that a product multiplies
   /// Format of a product's weights where it is narrower than the one multiplied.
   std::optional<Precision> stored;

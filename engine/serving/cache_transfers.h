@@ -17,11 +17,14 @@
 
 namespace shardscape::serving {
 
-/// The replica that has a request: the one numbered `which` of the coupled ones of a server.
-inline std::int64_t replica_of(std::int64_t server, std::int64_t servers, std::int64_t replicas,
-                               std::int64_t coupled, std::int64_t which) {
-  return server / (servers * coupled / replicas) * coupled + which;
-}
+/// The servers of a pool, in so many replicas, of which `coupled` belong to a server.
+struct PoolReplicas {
+  std::int64_t servers, replicas, coupled;
+  /// The replica that has a request: the one numbered `which` of the coupled ones of a server.
+  [[nodiscard]] std::int64_t of(std::int64_t server, std::int64_t which) const {
+    return server / (servers * coupled / replicas) * coupled + which;
+  }
+};
 
 class CacheTransfers {
  public:
@@ -39,14 +42,15 @@ class CacheTransfers {
 
   [[nodiscard]] double now() const { return fluid_.now(); }
   /// The end of this instant: moments up to it are equal but for rounding.
-  [[nodiscard]] double end_of_instant() const { return now() * (1 + Network::kTie); }
-  [[nodiscard]] static double before(double moment) { return moment * (1 - Network::kTie); }
+  [[nodiscard]] double end_of_instant() const { return now() * (1 + network::kTie); }
+  [[nodiscard]] static double before(double moment) { return moment * (1 - network::kTie); }
   [[nodiscard]] double next_time() const { return ordered_.empty() ? fluid_.next_time() : now(); }
   /// Of all that was sent.
   [[nodiscard]] double bytes_sent() const { return bytes_sent_; }
 
-  /// Orders a share of the cache of `bytes` times that of the mean request, between the replicas of a pair. Where it is
-  /// the last the cache arrives with it. Flows may change only when an instant settles: it leaves with send_ordered().
+  /// Orders a part of a request's cache to be sent between a pair of replicas. `share`: bytes to send over those of the
+  /// mean request's cache. `last`: the cache has arrived when this part has. Flows may change only when an instant
+  /// settles: the part leaves with send_ordered().
   void order(std::int32_t cache, std::size_t pair, double share, bool last) {
     if (ways_.size() <= static_cast<std::size_t>(cache)) ways_.resize(static_cast<std::size_t>(cache) + 1);
     Way& way = way_of(cache);

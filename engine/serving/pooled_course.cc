@@ -333,11 +333,11 @@ class PooledCourse {
   /// The pair of replicas between which a request's cache goes; in the pool that decodes coupled replicas take turns.
   [[nodiscard]] std::size_t pair_of(std::int32_t r, const Request& request) const {
     const KvFabric& fabric = in_.fabric;
+    const PoolReplicas read{in_.prefill.servers, fabric.prefill_replicas, fabric.prefill_coupled};
+    const PoolReplicas decode{in_.decode.servers, fabric.decode_replicas, fabric.decode_coupled};
     const std::int64_t from =
-        replica_of(server_of(request.lane), in_.prefill.servers, fabric.prefill_replicas,
-                   fabric.prefill_coupled, request.lane / static_cast<std::int64_t>(readers_.size()));
-    const std::int64_t to = replica_of(request.decoder, in_.decode.servers, fabric.decode_replicas,
-                                       fabric.decode_coupled, r % fabric.decode_coupled);
+        read.of(server_of(request.lane), request.lane / static_cast<std::int64_t>(readers_.size()));
+    const std::int64_t to = decode.of(request.decoder, r % fabric.decode_coupled);
     return static_cast<std::size_t>(from * in_.fabric.decode_replicas + to);
   }
 

@@ -61,7 +61,8 @@ struct KvFabric {
   const network::Traffic& wires;  ///< connections alone; latencies include the cost of a call
   std::span<const double> bytes_per_second;
   /// Flows of each pair of replicas, [prefill replica * decode replicas + decode replica]. Servers of one replica have
-  /// consecutive numbers. Where iterations of simulated loads send on links of caches, more follow (live/serve_pools.h).
+  /// consecutive numbers. Where iterations of simulated loads send on links of caches, more follow
+  /// (live/serve_pools.h).
   const std::vector<std::vector<KvFlow>>& flows;
   std::int64_t prefill_replicas = 1, decode_replicas = 1;
   KvTransfer when = KvTransfer::after_prefill;

@@ -1,6 +1,7 @@
 // Faults of links and devices on one fabric, and THE table of the kinds that studies draw.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string_view>
@@ -29,6 +30,8 @@ struct DeviceFault {
   std::int32_t rank = 0;
   double compute_share = 1;  ///< share of the SM clock that is left: matrix and vector units, SRAM and L2
   double hbm_share = 1;      ///< share of the HBM bandwidth that is left
+  /// The smallest of its shares.
+  [[nodiscard]] constexpr double least_share() const { return std::min(compute_share, hbm_share); }
 };
 
 struct FaultSet {

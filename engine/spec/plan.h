@@ -19,7 +19,8 @@ inline constexpr std::size_t kPlanAxes = enum_names<PlanAxis>().size();
 
 /// What backward computes again.
 ///   none       nothing: every activation is kept
-///   selective  the parts of a block that the stack names (StackProfile::selective_recompute): the attention core
+///   selective  the parts of a block that the stack names (StackProfile::selective_recompute); where it names none, the
+///              attention core
 ///   full       whole blocks: only the input of each is kept
 enum class Recompute : std::uint8_t { none, selective, full };
 
@@ -58,8 +59,8 @@ struct ParallelPlan {
   std::int32_t context = 1;
   std::int32_t data = 1;
   std::int32_t pipeline = 1;
-  bool sequence_parallel =
-      false;  ///< norms and dropouts sharded over the tensor group (Korthikanti et al. 2022)
+  /// Norms and dropouts are sharded over the tensor group (Korthikanti et al. 2022).
+  bool sequence_parallel = false;
   std::int32_t zero_stage = 0;  ///< 0..3; shards over data * context ranks
   Recompute recompute = Recompute::none;
   std::int32_t microbatch = 1;  ///< samples per microbatch

@@ -306,6 +306,8 @@ constexpr const PlanAxisRow& row_of(PlanAxis axis) {
 constexpr bool is_setting(const PlanAxisRow& row) {
   return row.kind == AxisKind::integer || row.kind == AxisKind::flag || row.kind == AxisKind::choice;
 }
+/// Whether every value of the axis is possible in every plan.
+constexpr bool is_free(const PlanAxisRow& row) { return is_setting(row) && row.fixed == nullptr; }
 /// Whether the axis is one of experts; lists leave those out where all plans have the idle value.
 constexpr bool is_of_experts(const PlanAxisRow& row) {
   return row.key == PlanKey::expert || row.key == PlanKey::expert_tensor ||

@@ -87,13 +87,13 @@ enum class KvGrowth : std::uint8_t { usual, reserved, on_demand };
 /// trace gives them.
 enum class QueueOrder : std::uint8_t { fcfs, shortest, priority };
 
-/// Which replica gets a request: one after the other, or the one with the fewest unfinished ones.
 /// Replicas with attention of their own that share experts (data-parallel attention) in a simulated load. alike: all do
 /// the same, each with its share of the requests. dealt: requests come to all of them together and are dealt out; an
 /// iteration lasts as long as that of the one with most to do.
 enum class AttentionRanks : std::uint8_t { alike, dealt };
 
-/// prefix_aware: to where most of the prompt is in the cache (engine/serving/live/serve_load.h).
+/// Which replica gets a request: one after the other, the one with the fewest unfinished ones, or (prefix_aware) the
+/// one that has most of the prompt in its cache (engine/serving/live/serve_load.h).
 enum class Routing : std::uint8_t { round_robin, least_loaded, prefix_aware };
 
 /// When the cache of a prompt leaves for the pool that decodes: when all of the prompt has been read (vLLM's
@@ -317,8 +317,8 @@ struct StackProfile {
     /// What the first iteration of a run takes longer that reads a prompt: kernels that are compiled, tuned or loaded
     /// when they are first met, which a warm-up by copies of one prompt does not meet.
     Seconds first_prompts;
-    std::int64_t graph_tokens =
-        0;  ///< iterations of at most so many tokens are captured as graphs all the same
+    /// Iterations of at most so many tokens are captured as graphs all the same.
+    std::int64_t graph_tokens = 0;
     /// Where products are of 8 bits or fewer, the key-value cache and attention are fp8, too (checkpoints with
     /// kv_cache_quant_algo: FP8, which TensorRT-LLM serves so); elsewhere they stay as the policy has them.
     bool fp8_cache = false;

@@ -378,23 +378,6 @@ bool H5File::has(const std::string& object) const {
   }
 }
 
-namespace {
-
-H5O_type_t object_type(const H5File& file, const std::string& path) {
-  H5O_info_t info;
-  if (H5Oget_info_by_name2(file.id(), path.c_str(), &info, H5O_INFO_BASIC, H5P_DEFAULT) < 0) {
-    file.fail("can't open " + path);
-  }
-  return info.type;
-}
-
-}  // namespace
-
-bool H5File::is_group(const std::string& path) const { return object_type(*this, path) == H5O_TYPE_GROUP; }
-bool H5File::is_dataset(const std::string& path) const {
-  return object_type(*this, path) == H5O_TYPE_DATASET;
-}
-
 std::vector<std::string> H5File::children(const std::string& group) const {
   if (group != "/" && !has(group)) fail("has no " + group);
   const Hid object(check(H5Gopen2(id(), group.c_str(), H5P_DEFAULT), group + " is not a group"));

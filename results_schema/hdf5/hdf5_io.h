@@ -201,8 +201,6 @@ class H5File {
 
   /// StoreError where a soft or external link leads there.
   [[nodiscard]] bool has(const std::string& object) const;
-  [[nodiscard]] bool is_group(const std::string& path) const;
-  [[nodiscard]] bool is_dataset(const std::string& path) const;
   [[nodiscard]] std::vector<std::string> children(const std::string& group) const;
   void create_group(const std::string& path) const;
 

@@ -106,8 +106,8 @@ class Search {
         next.push_back({CapacityFate::latency_floor, at(cut.id, cut.gpus), false});
       do_all(next, [this](Looked& looked) { simulate(looked); });
       for (std::size_t i = 0; i < next.size() && next[i].done && !settled(left[i]); ++i) {
-        --answer.fates[static_cast<std::size_t>(CapacityFate::latency_floor)];
-        ++answer.fates[static_cast<std::size_t>(next[i].fate)];
+        --answer.fates[CapacityFate::latency_floor];
+        ++answer.fates[next[i].fate];
         CapacityPoint& point = next[i].point;
         if (!point.simulated) continue;
         if (says_more(point, nearest)) nearest = point;
@@ -238,7 +238,7 @@ class Search {
   }
 
   void take(Looked looked, CapacityAnswer& answer) {
-    ++answer.fates[static_cast<std::size_t>(looked.fate)];
+    ++answer.fates[looked.fate];
     CapacityPoint& at = looked.point;
     if (looked.fate == CapacityFate::rule) ++answer.rejected[at.prediction.reason];
     const bool simulated = looked.fate == CapacityFate::simulated;

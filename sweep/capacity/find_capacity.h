@@ -15,7 +15,6 @@
 // length says nothing, and is not counted.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -61,8 +60,8 @@ struct CapacityAnswer {
   /// Where something does: the nearest plan, in the same sense, on the largest smaller number of GPUs that rules,
   /// constraints and memory leave a plan on.
   std::optional<CapacityPoint> fewer;
-  std::array<std::uint64_t, 6> fates{};         ///< by CapacityFate
-  EnumArray<Reason, std::uint64_t> rejected{};  ///< plans of CapacityFate::rule, by their reason
+  EnumArray<CapacityFate, std::uint64_t> fates{};  ///< plans by what became of them
+  EnumArray<Reason, std::uint64_t> rejected{};     ///< plans of CapacityFate::rule, by their reason
   /// The least number of GPUs with a plan that had to be simulated: all smaller ones are cut off without; 0 where there
   /// is none.
   std::int64_t least_simulated = 0;

@@ -166,15 +166,11 @@ Finding assess(const Table* table, const Regime& regime) {
 }
 
 std::string larger_degree(const Finding& finding, const ParallelPlan& plan) {
-  const auto larger = [](PlanKey key, std::int32_t degree, std::int32_t most) {
-    return degree > most ? fmt::format("no rows of {}={}, {} at most", row_of(key).name, degree, most) : "";
-  };
-  for (const std::string& text :
-       {larger(PlanKey::tensor, plan.tensor, finding.most.tensor),
-        larger(PlanKey::context, plan.context, finding.most.context),
-        larger(PlanKey::pipeline, plan.pipeline, finding.most.pipeline),
-        larger(PlanKey::expert, plan.expert, finding.most.expert), larger(PlanKey::ffn, plan.ffn, 0)}) {
-    if (!text.empty()) return text;
+  Degrees degrees = degrees_of(plan);
+  degrees[PlanKey::ffn] = plan.ffn;  // measured of no plan
+  for (const PlanAxisRow& row : kPlanRows) {
+    const std::int32_t degree = degrees[row.key], most = row.key == PlanKey::ffn ? 0 : finding.most[row.key];
+    if (degree > most) return fmt::format("no rows of {}={}, {} at most", row.name, degree, most);
   }
   return "";
 }

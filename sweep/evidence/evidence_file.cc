@@ -28,10 +28,8 @@ void describe(V& v, C& cell) {
   v.required("stack", cell.regime.stack);
   v.required("gpus_low", cell.gpus_low);
   v.required("gpus_high", cell.gpus_high);
-  v.optional("tensor_most", cell.most.tensor);
-  v.optional("context_most", cell.most.context);
-  v.optional("pipeline_most", cell.most.pipeline);
-  v.optional("expert_most", cell.most.expert);
+  for (const PlanAxisRow& row : kPlanRows)
+    if (has_evidence(row)) v.optional(most_key(row).c_str(), cell.most[row.key]);
   v.required("rows", cell.rows);
   v.required("plans", cell.plans);
   v.required("bias", cell.bias);

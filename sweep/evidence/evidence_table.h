@@ -6,10 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/enum_array.h"
 #include "engine/base/problems.h"
 #include "engine/spec/model.h"
 #include "engine/spec/phase.h"
-#include "engine/spec/plan.h"
+#include "engine/spec/plan_axes.h"
 #include "engine/spec/precision_policy.h"
 
 namespace shardscape::evidence {
@@ -29,14 +30,23 @@ struct Regime {
   bool typical = false;
 };
 
-/// The degrees of a plan that its collectives grow with. (Replicas grow with the GPUs, which Regime holds.)
-struct Degrees {
-  std::int32_t tensor = 1, context = 1, pipeline = 1, expert = 1;
-  friend bool operator==(const Degrees&, const Degrees&) = default;
-};
-/// The degree of tables that do not say which degrees their rows had: no degree is larger.
-inline constexpr std::int32_t kUntold = std::numeric_limits<std::int32_t>::max();
+/// Whether evidence holds plans by their degree along an axis: its collectives grow with it. (Replicas grow with the
+/// GPUs, which Regime holds; servers are told apart by the pool that decodes.)
+constexpr bool has_evidence(const PlanAxisRow& row) {
+  return row.kind == AxisKind::degree ? row.key != PlanKey::data : is_of_experts(row) && !is_of_prefill(row);
+}
+/// The degrees of a plan along those axes; 0 for the others.
+using Degrees = EnumArray<PlanKey, std::int32_t>;
 Degrees degrees_of(const ParallelPlan& plan);
+/// Degrees of tables that do not say which ones their rows had: none is larger.
+inline constexpr std::int32_t kUntold = std::numeric_limits<std::int32_t>::max();
+constexpr Degrees untold_degrees() {
+  Degrees degrees;
+  degrees.values.fill(kUntold);
+  return degrees;
+}
+/// The key of the largest degree among the rows of a cell: "tensor_most".
+std::string most_key(const PlanAxisRow& row);
 /// The larger of each pair of degrees.
 Degrees most_of(const Degrees& a, const Degrees& b);
 
@@ -52,7 +62,7 @@ struct Cell {
   /// Smallest and largest number of GPUs among the rows.
   std::int64_t gpus_low = 1, gpus_high = 1;
   /// The largest degrees among the rows, each taken on its own.
-  Degrees most = {kUntold, kUntold, kUntold, kUntold};
+  Degrees most = untold_degrees();
   std::int64_t rows = 0;
   std::int64_t plans = 0;  ///< distinct plans among the rows, 1..rows: rows of one plan err together
   double bias = 0;         ///< median of predicted / measured - 1 over the rows

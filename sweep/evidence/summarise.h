@@ -13,9 +13,9 @@ namespace shardscape::evidence {
 /// The error of one measured row's prediction.
 struct Residual {
   Regime regime;
-  std::string plan;      ///< rows of one plan have the same text; empty: the row counts as a plan of its own
-  double error = 0;      ///< predicted / measured - 1, above -1
-  Degrees degrees = {};  ///< degrees of the plan
+  std::string plan;  ///< rows of one plan have the same text; empty: the row counts as a plan of its own
+  double error = 0;  ///< predicted / measured - 1, above -1
+  Degrees degrees = degrees_of({});  ///< degrees of the plan
 };
 
 /// One cell for each regime and band of GPUs (up to 8, 64, 512, and above) that has rows, in order of the phase,

@@ -55,7 +55,7 @@ class Inputs {
   [[nodiscard]] const sweep::SweepJob& job() const;
 
   /// One plan, simulated as `simulate` does. Simulators are kept, so that the next plan of the setting is cheap.
-  /// `stop` is asked while an execution lasts. To be called without the interpreter's lock.
+  /// `watch` is asked while an execution lasts. To be called without the interpreter's lock.
   Prediction simulate(const sweep::ChosenPoint& point, ExecutionMode mode, const FaultSet& faults,
                       const StepWatch& watch) const;
 

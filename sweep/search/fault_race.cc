@@ -12,8 +12,7 @@ namespace {
 double least_share(const FaultDraw& draw) {
   double least = 1;
   for (const LinkFault& fault : draw.set.links) least = std::min(least, fault.derate);
-  for (const DeviceFault& fault : draw.set.devices)
-    least = std::min({least, fault.compute_share, fault.hbm_share});
+  for (const DeviceFault& fault : draw.set.devices) least = std::min(least, fault.least_share());
   return least;
 }
 

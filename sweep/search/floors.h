@@ -105,11 +105,4 @@ class CalledFloors {
   std::unordered_map<Key, OfOrders, FieldsHash> known_;
 };
 
-/// A plan of a family with given values of the axes that are free in every plan.
-inline ParallelPlan with_choice(ParallelPlan plan, const FreeChoice& choice) {
-  plan.recompute = choice.recompute;
-  plan.microbatch = choice.microbatch;
-  return plan;
-}
-
 }  // namespace shardscape::sweep

@@ -297,17 +297,10 @@ void PartSearch::split(const Node& node) {
   }
 }
 
-ParallelPlan PartSearch::plan_of(const Node& variant) const {
-  return with_choice(frame_.regions.families()[variant.family].variants[variant.variant].plan,
-                     frame_.regions.choices()[variant.choice]);
-}
-
 /// The plan of one of the variant's points.
 ParallelPlan PartSearch::plan_of(const Node& variant, std::size_t entry) const {
   const Family& family = frame_.regions.families()[variant.family];
-  ParallelPlan plan = plan_of(variant);
-  plan.order = family.orders[family.variants[variant.variant].orders[entry]];
-  return plan;
+  return frame_.regions.plan(family, family.variants[variant.variant], entry, variant.choice);
 }
 
 /// The peak memory of a plan in bytes, or the reason why it is no result.

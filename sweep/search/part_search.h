@@ -129,7 +129,6 @@ class PartSearch {
   double called_floor(std::size_t family, std::int32_t microbatch);
   PassFloors passes_of(std::size_t family, const FreeChoice& choice);
   [[nodiscard]] std::uint64_t points_of(const Node& node) const;
-  [[nodiscard]] ParallelPlan plan_of(const Node& variant) const;
   [[nodiscard]] ParallelPlan plan_of(const Node& variant, std::size_t entry) const;
   tl::expected<double, results::Fate> verdict_of(const ParallelPlan& plan);
   std::optional<double> memory_of(const Node& variant);

@@ -3,43 +3,57 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
 #include "engine/model/layer_key.h"
 #include "engine/plan_floor.h"
+#include "engine/spec/plan_axes.h"
 
 namespace shardscape::sweep {
 
 namespace {
 
-using Key = std::array<std::int32_t, 6>;
-using FamilyKey = std::array<std::int32_t, 8>;
+static_assert(std::ranges::all_of(kPlanRows,
+                                  [](const PlanAxisRow& row) {
+                                    return !is_free(row) || !applies(row.phases, Phase::training) ||
+                                           row.key == PlanKey::recompute || row.key == PlanKey::microbatch;
+                                  }),
+              "a FreeChoice, and the floors of families, know no other free axis");
 
-Key layers_of(const ParallelPlan& plan) {
-  return {plan.tensor,
-          plan.context,
-          plan.expert,
-          plan.expert_tensor,
-          static_cast<std::int32_t>(plan.sequence_parallel),
-          static_cast<std::int32_t>(model::layer_key(plan, 1).dispatches)};
+/// What distinguishes plans: the codes of their axes without the free ones and the order, each in its row's place, and
+/// behind them whether they send tokens to the ranks of experts, which the order decides.
+using Key = std::array<std::int32_t, kPlanRows.size() + 1>;
+constexpr std::size_t kDispatch = kPlanRows.size();
+
+/// The axes that tell the variants of a family apart: the floors of its layers are the same for all of their values.
+constexpr std::array kVariantAxes = {PlanKey::schedule, PlanKey::virtual_stages, PlanKey::zero_stage};
+
+Key family_of(const ParallelPlan& plan) {
+  Key key{};
+  for (const PlanAxisRow& row : kPlanRows) {
+    const bool lower = is_free(row) || std::ranges::find(kVariantAxes, row.key) != kVariantAxes.end();
+    if (!lower && row.kind != AxisKind::order) key[static_cast<std::size_t>(row.key)] = row.get(plan);
+  }
+  key[kDispatch] = model::layer_key(plan, 1).dispatches ? 1 : 0;
+  return key;
 }
-
-FamilyKey family_of(const ParallelPlan& plan) {
-  const Key key = layers_of(plan);
-  return {key[0], key[1], key[2], key[3], key[4], key[5], plan.pipeline, plan.data};
+/// The same but for the axes that the layers of a family do not depend on.
+Key layers_of(Key family) {
+  for (const PlanKey key : {PlanKey::pipeline, PlanKey::data}) family[static_cast<std::size_t>(key)] = 0;
+  return family;
 }
-
-constexpr std::size_t kDispatch = 5;
-static_assert(kDispatch < std::tuple_size_v<Key>);
 /// Whether plans of two families may differ in rank order alone; the entries of such families are listed in turn.
-bool same_but_for_dispatch(FamilyKey a, FamilyKey b) {
-  a[kDispatch] = b[kDispatch] = 0;
+bool same_but_for_dispatch(Key a, const Key& b) {
+  a[kDispatch] = b[kDispatch];
   return a == b;
 }
 
-using VariantKey = std::array<std::int64_t, 4>;
-VariantKey variant_of(std::size_t family, const ParallelPlan& plan, std::int32_t zero_stage) {
-  return {static_cast<std::int64_t>(family), static_cast<std::int64_t>(plan.schedule), plan.virtual_stages,
-          zero_stage};
+/// The family, and the codes of kVariantAxes.
+using VariantKey = std::array<std::int64_t, 1 + kVariantAxes.size()>;
+VariantKey variant_of(std::size_t family, const ParallelPlan& plan) {
+  VariantKey key = {static_cast<std::int64_t>(family)};
+  for (std::size_t i = 0; i < kVariantAxes.size(); ++i) key[1 + i] = row_of(kVariantAxes[i]).get(plan);
+  return key;
 }
 
 /// The number of the order in the family, where it is added if it is new.
@@ -77,32 +91,31 @@ Regions::Regions(const DesignSpace& space) : plans_(space.plans()) {
     }
     choices_with_[number].push_back(static_cast<std::uint32_t>(choice));
   }
-  std::map<FamilyKey, std::size_t> families;
-  std::map<Key, std::size_t> keys;
+  std::map<Key, std::size_t> families, keys;
   // Rank orders vary fastest in the list, so that an entry mostly has the family and the variant of the one before.
   std::map<VariantKey, std::size_t>
       variants;  // variants of the current family, and of those that are listed in turn with it
-  FamilyKey at_hand{};
+  Key at_hand{};
   VariantKey last{};
   std::size_t family_at = 0, variant_at = 0;
   for (std::uint64_t listed = 0; listed < plans_ / free; ++listed) {
     ParallelPlan plan = space.point(listed * free).plan;
     plan.recompute = Recompute::none;
     plan.microbatch = 1;
-    if (const FamilyKey key = family_of(plan); listed == 0 || key != at_hand) {
+    if (const Key key = family_of(plan); listed == 0 || key != at_hand) {
       if (!same_but_for_dispatch(key, at_hand)) variants.clear();
       at_hand = key;
       const auto known = families.try_emplace(key, families_.size());
       family_at = known.first->second;
       if (known.second) {
-        const std::size_t layers = keys.try_emplace(layers_of(plan), keys.size()).first->second;
+        const std::size_t layers = keys.try_emplace(layers_of(key), keys.size()).first->second;
         families_.push_back({plan, layers, {}, {}, {}, {}, 0});
       }
     }
     Family& of = families_[family_at];
     ++of.listed;
     const std::size_t order = order_of(of, plan.order);
-    if (const VariantKey key = variant_of(family_at, plan, plan.zero_stage); listed == 0 || key != last) {
+    if (const VariantKey key = variant_of(family_at, plan); listed == 0 || key != last) {
       last = key;
       const auto known = variants.try_emplace(key, of.variants.size());
       variant_at = known.first->second;
@@ -116,12 +129,13 @@ Regions::Regions(const DesignSpace& space) : plans_(space.plans()) {
     Family& family = families_[f];
     std::map<VariantKey, std::size_t> known;  // index of each schedule in `schedules`
     for (std::size_t v = 0; v < family.variants.size(); ++v) {
-      const ParallelPlan& plan = family.variants[v].plan;
-      const auto schedule = known.try_emplace(variant_of(f, plan, 0), family.schedules.size());
+      ParallelPlan plan = family.variants[v].plan;
+      const std::int32_t zero_stage = std::exchange(plan.zero_stage, 0);
+      const auto schedule = known.try_emplace(variant_of(f, plan), family.schedules.size());
       if (schedule.second) {
         family.schedules.push_back(v);
       } else if (std::size_t& least = family.schedules[schedule.first->second];
-                 plan.zero_stage < family.variants[least].plan.zero_stage) {
+                 zero_stage < family.variants[least].plan.zero_stage) {
         least = v;
       }
     }

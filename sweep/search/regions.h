@@ -5,9 +5,9 @@
 //   variant   and schedule, virtual stages, ZeRO, recomputation  | the same, and memory and constraints exactly
 //   point     and rank order
 //
-// Of a family's plans the layers cost the same; of a variant's the memory is the same, and what constraints can name.
-// (Where the order of ranks decides whether passes run in pairs, PlanFloor::order_decides_pairs(), memory is that of a
-// point, and of a variant the least.)
+// Of a family's plans the layers cost the same (an axis of plans that is not named here is one of families); of a
+// variant's the memory is the same, and what constraints can name. (Where the order of ranks decides whether passes run
+// in pairs, PlanFloor::order_decides_pairs(), memory is that of a point, and of a variant the least.)
 #pragma once
 
 #include <cstdint>
@@ -45,6 +45,13 @@ struct FreeChoice {
   std::int32_t microbatch = 1;
 };
 
+/// A plan of a family with given values of these axes.
+inline ParallelPlan with_choice(ParallelPlan plan, const FreeChoice& choice) {
+  plan.recompute = choice.recompute;
+  plan.microbatch = choice.microbatch;
+  return plan;
+}
+
 /// The regions of one setting; those of all settings are alike. Immutable.
 class Regions {
  public:
@@ -60,6 +67,13 @@ class Regions {
   [[nodiscard]] std::size_t cells() const { return families_.size() * microbatches_.size(); }
   [[nodiscard]] std::size_t keys() const { return keys_; }
   [[nodiscard]] Recompute least_recompute() const { return least_recompute_; }
+  /// The plan of an entry of a family's variant (an index in Variant::listed) with a free choice.
+  [[nodiscard]] ParallelPlan plan(const Family& family, const Variant& variant, std::size_t entry,
+                                  std::size_t choice) const {
+    ParallelPlan plan = with_choice(variant.plan, choices_[choice]);
+    plan.order = family.orders[variant.orders[entry]];
+    return plan;
+  }
   /// The id of a listed entry with a free choice.
   [[nodiscard]] std::uint64_t id(std::uint64_t setting, std::uint64_t listed, std::size_t choice) const {
     return setting * plans_ + listed * choices_.size() + choice;

@@ -52,7 +52,6 @@ std::vector<RankOrder> distinct_orders(const SpaceSpec& spec, const ParallelPlan
 
 /// An axis is listed if some plans fix its value: entries have its values where it is not fixed.
 bool is_listed(const PlanAxisRow& row) { return is_setting(row) && row.fixed != nullptr; }
-bool is_free(const PlanAxisRow& row) { return is_setting(row) && row.fixed == nullptr; }
 
 using Codes = std::array<std::int32_t, kPlanRows.size()>;
 

@@ -1,24 +1,29 @@
 // The design space: point_id <-> plan, both ways, without storing the points.
 //
-//   point_id = (setting * listed + listed_index) * free + recompute_index * microbatches + microbatch_index
+//   point_id = (setting * listed + listed_index) * free + free_index
+//
+// The free axes are those whose values are all possible in every plan (is_free(): recomputation and microbatch), `free`
+// is the number of their combinations, and free_index counts these in the order of the table of axes, the last one
+// fastest.
 //
 // With several numbers of GPUs there is such a space for each, one behind the other; settings are those of all of them,
 // as many for each number.
 //
-// `setting` is a combination of hardware and workload axes (slowest: neighbouring ids share a simulator's
-// memo). A listed entry is one (tp, cp, pp, dp) whose product is the number of GPUs, with the axes that hang
-// on it: sequence parallelism only where tp > 1, ZeRO stage only where dp * cp > 1, schedule only where pp >
-// 1, virtual stages only where the schedule is interleaved, and one rank order of each set that differs only
-// in axes of degree 1 (the first the study lists). Thus each distinct plan has exactly one id, and ids do not
-// depend on limits, shards or search order.
+// `setting` is a combination of hardware and workload axes (slowest: neighbouring ids share a simulator's memo). A
+// listed entry is one (tp, cp, pp, dp) whose product is the number of GPUs, with the axes that hang on it: sequence
+// parallelism only where tp > 1, degrees of experts only where a stage has several ranks, ZeRO stage only where dp *
+// cp > 1, schedule only where pp > 1, virtual stages only where the schedule is interleaved, and one rank order of
+// each set that differs only in axes of degree 1 (the first the study lists). Thus each distinct plan has exactly one
+// id, and ids do not depend on limits, shards or search order.
 //
-// A pool that prefills (inference) is the outermost loop: its GPUs, tensor and pipeline degree, wherever they
-// make whole replicas; the other degrees then fill the GPUs that are left.
+// A pool that prefills (inference) is the outermost loop: its GPUs, tensor and pipeline degree, and the GPUs with
+// experts alone, wherever they make whole replicas; the other degrees then fill the GPUs that are left.
 //
-// Entries are listed by nested loops over tp, cp, pp, dp, sequence parallelism, ZeRO stage, schedule, virtual
-// stages and rank order, outermost first, each in the order of the study; a degree that fills has no loop of
-// its own but follows from the other three. Training-only axes (sequence parallelism, ZeRO, recompute,
-// microbatch, schedule, virtual stages) are idle for inference: one value each.
+// Entries are listed by nested loops over tp, cp, pp, dp, sequence parallelism, degrees of experts, ZeRO stage,
+// schedule, virtual stages, degrees of experts of the pool that prefills and rank order, outermost first, each in the
+// order of the study; a degree that fills has no loop of its own but follows from the other three. Training-only axes
+// (sequence parallelism, ZeRO, recompute, microbatch, schedule, virtual stages) are idle for inference: one value
+// each.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +45,9 @@ struct PointIndex {
 
 /// The plan with every axis that has no effect at its idle value: sequence parallelism off without tensor parallelism,
 /// ZeRO 0 without data or context parallelism, 1f1b without a pipeline or when interleaved with one chunk, one virtual
-/// stage unless interleaved, and for inference every training-only axis. The rank order is not changed.
+/// stage unless interleaved, and for inference every training-only axis. Experts that are split as the tensor group
+/// splits all else (expert degree 1, expert tensor degree that of tensors) have both degrees 1. The rank order is not
+/// changed.
 ParallelPlan canonical(ParallelPlan plan, Phase phase);
 
 /// Whether the two orders lay the plan's ranks out alike, as they differ only in axes of degree 1.

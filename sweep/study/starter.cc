@@ -10,6 +10,7 @@
 
 #include "engine/base/joined.h"
 #include "engine/spec/precision_policy.h"
+#include "engine/spec/schedule_kind.h"
 #include "sweep/yaml/node.h"
 
 namespace shardscape::sweep {
@@ -199,7 +200,11 @@ class StarterWriter {
     key("  ", "recompute", "[none, selective, full]", "activations computed again, for memory");
     key("  ", "microbatch_size", "[1, 2, 4]", "samples that a stage works on at once");
     if (stages().size() > 1) {
-      key("  ", "schedule", "[1f1b, interleaved]", "also gpipe, zero_bubble, dualpipe");
+      std::vector<ScheduleKind> others;
+      for (const ScheduleKind kind : enum_values<ScheduleKind>())
+        if (kind != kPlainSchedule && kind != kChunkedSchedule) others.push_back(kind);
+      key("  ", "schedule", fmt::format("[{}, {}]", name_of(kPlainSchedule), name_of(kChunkedSchedule)),
+          "also " + joined(others, ", ", name_of<ScheduleKind>));
       key("  ", "virtual_stages", "[2, 4]", "parts of the model per stage, interleaved");
     }
     key("", "objectives", "[step_time_s, memory_peak_bytes]", "the first ranks; their Pareto front is kept");

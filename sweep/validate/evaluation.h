@@ -48,7 +48,7 @@ struct EvaluatedRow {
   Regime regime = {};
   /// Identifies the rows of a shape group or plan, which a cross-validation must not separate; empty: the row alone.
   std::string kin = {};
-  evidence::Degrees degrees = {};  ///< degrees of its plan
+  evidence::Degrees degrees = evidence::degrees_of({});  ///< degrees of its plan
 };
 
 /// A row of the table as it was read, whether valid or not.

@@ -94,6 +94,36 @@ tl::expected<Setting, Refusals> build_setting(const PlanRow& row, Presets& prese
   return setting;
 }
 
+template <class... Numbers>
+RowRefusal impossible(const char* column, fmt::format_string<Numbers...> why, Numbers&&... numbers) {
+  return {column, "impossible plan: " + fmt::format(why, std::forward<Numbers>(numbers)...)};
+}
+
+/// A rejection for one of the reasons of experts.
+RowRefusal refusal_of_experts(Reason reason, const Setting& setting, const ParallelPlan& plan) {
+  const ModelSpec& model = setting.model;
+  const std::int64_t experts = model.moe ? model.moe->experts : 0;
+  switch (reason) {
+    case Reason::experts_by_ranks:
+      return impossible("expert_parallel", "the {} experts of {} do not divide by it", experts, model.name);
+    case Reason::slots_by_ranks:
+      return impossible("expert_parallel",
+                        "the {} experts of {} and {} copies of the stack do not divide by it, or are more "
+                        "than one of each for every rank",
+                        experts, model.name, setting.system.stack.serving.redundant_experts);
+    case Reason::expert_width_by_ranks:
+      return impossible("expert_tensor_parallel", "the width of an expert of {} does not divide by it",
+                        model.name);
+    case Reason::ranks_by_experts:
+      return impossible("expert_parallel",
+                        "groups of ep * etp = {} do not tile the ranks of a stage, tp * cp * dp = {}; "
+                        "servers have their experts in the tensor group",
+                        plan.expert * plan.expert_tensor, plan.stage_ranks());
+    default:
+      return impossible("expert_parallel", "model {} has no experts", model.name);
+  }
+}
+
 /// A rejection by the engine, in the row's terms and numbers. Too little memory is not a rejection.
 std::optional<RowRefusal> refusal(Reason reason, const Setting& setting, const ParallelPlan& plan) {
   const ModelSpec& model = setting.model;
@@ -101,9 +131,6 @@ std::optional<RowRefusal> refusal(Reason reason, const Setting& setting, const P
   const std::int64_t chunks = static_cast<std::int64_t>(plan.pipeline) * plan.virtual_stages;
   const std::int64_t tokens = load.phase == Phase::training ? load.sequence_length : load.prompt_tokens;
   const std::int64_t samples = static_cast<std::int64_t>(plan.data) * plan.microbatch;
-  const auto impossible = [](const char* column, const std::string& why) {
-    return RowRefusal{column, "impossible plan: " + why};
-  };
   switch (reason) {
     case Reason::none:
     case Reason::constraint:
@@ -111,45 +138,38 @@ std::optional<RowRefusal> refusal(Reason reason, const Setting& setting, const P
     case Reason::overloaded:
       return std::nullopt;
     case Reason::heads_by_tensor:
-      return impossible("tensor_parallel", fmt::format("the {} heads of {} do not divide by tp {}",
-                                                       model.heads, model.name, plan.tensor));
+      return impossible("tensor_parallel", "the {} heads of {} do not divide by tp {}", model.heads,
+                        model.name, plan.tensor);
     case Reason::kv_heads_by_tensor:
       return impossible("tensor_parallel",
-                        fmt::format("neither do the {} key-value heads of {} divide by tp {} nor tp by them",
-                                    model.kv_heads, model.name, plan.tensor));
+                        "neither do the {} key-value heads of {} divide by tp {} nor tp by them",
+                        model.kv_heads, model.name, plan.tensor);
     case Reason::ffn_by_tensor:
-      return impossible("tensor_parallel",
-                        fmt::format("the feed-forward width {} of {} does not divide by tp {}",
-                                    model.ffn_hidden, model.name, plan.tensor));
+      return impossible("tensor_parallel", "the feed-forward width {} of {} does not divide by tp {}",
+                        model.ffn_hidden, model.name, plan.tensor);
     case Reason::sequence_by_context:
-      if (plan.context > 1 && tokens % (2L * plan.context) != 0) {
-        return impossible("context_parallel",
-                          fmt::format("the sequence of {} tokens does not divide by 2 * cp = {}", tokens,
-                                      2L * plan.context));
-      }
-      return impossible("sequence_parallel",
-                        fmt::format("the sequence of {} tokens does not divide by cp * tp = {}", tokens,
-                                    static_cast<std::int64_t>(plan.context) * plan.tensor));
+      if (plan.context > 1 && tokens % (2L * plan.context) != 0)
+        return impossible("context_parallel", "the sequence of {} tokens does not divide by 2 * cp = {}",
+                          tokens, 2L * plan.context);
+      return impossible("sequence_parallel", "the sequence of {} tokens does not divide by cp * tp = {}",
+                        tokens, static_cast<std::int64_t>(plan.context) * plan.tensor);
     case Reason::fewer_layers_than_stages:
-      return impossible("pipeline_parallel",
-                        fmt::format("the {} layers of {} are fewer than pp * virtual_stages = {}",
-                                    model.layers, model.name, chunks));
+      return impossible("pipeline_parallel", "the {} layers of {} are fewer than pp * virtual_stages = {}",
+                        model.layers, model.name, chunks);
     case Reason::layers_by_pipeline:
       return impossible(
           "pipeline_parallel",
-          fmt::format(
-              "the {} layers of {} do not divide by pp * virtual_stages = {}, as the stack's partition asks",
-              model.layers, model.name, chunks));
+          "the {} layers of {} do not divide by pp * virtual_stages = {}, as the stack's partition asks",
+          model.layers, model.name, chunks);
     case Reason::batch_by_data:
-      return impossible("global_batch", fmt::format("{} does not divide by dp * microbatch_size = {}",
-                                                    load.global_batch, samples));
+      return impossible("global_batch", "{} does not divide by dp * microbatch_size = {}", load.global_batch,
+                        samples);
     case Reason::microbatches_by_stages:
       return impossible("num_microbatches",
-                        fmt::format("the interleaved schedule needs a number that divides by pp {}, not {}",
-                                    plan.pipeline, load.global_batch / samples));
+                        "the interleaved schedule needs a number that divides by pp {}, not {}",
+                        plan.pipeline, load.global_batch / samples);
     case Reason::requests_by_data:
-      return impossible("concurrency",
-                        fmt::format("{} does not divide by dp {}", load.concurrency, plan.data));
+      return impossible("concurrency", "{} does not divide by dp {}", load.concurrency, plan.data);
     case Reason::no_route:
       return impossible("cluster", "some ranks of a group cannot reach each other");
     case Reason::precision:
@@ -159,30 +179,14 @@ std::optional<RowRefusal> refusal(Reason reason, const Setting& setting, const P
     case Reason::schedule:
       return RowRefusal{"schedule", "is not modelled for this plan"};
     case Reason::no_experts:
-      return impossible("expert_parallel", fmt::format("model {} has no experts", model.name));
     case Reason::experts_by_ranks:
-      return impossible("expert_parallel", fmt::format("the {} experts of {} do not divide by it",
-                                                       model.moe ? model.moe->experts : 0, model.name));
     case Reason::slots_by_ranks:
-      return impossible(
-          "expert_parallel",
-          fmt::format("the {} experts of {} and {} copies of the stack do not divide by it, or are more "
-                      "than one of each for every rank",
-                      model.moe ? model.moe->experts : 0, model.name,
-                      setting.system.stack.serving.redundant_experts));
     case Reason::expert_width_by_ranks:
-      return impossible("expert_tensor_parallel",
-                        fmt::format("the width of an expert of {} does not divide by it", model.name));
     case Reason::ranks_by_experts:
-      return impossible(
-          "expert_parallel",
-          fmt::format("groups of ep * etp = {} do not tile the ranks of a stage, tp * cp * dp = "
-                      "{}; servers have their experts in the tensor group",
-                      plan.expert * plan.expert_tensor, plan.stage_ranks()));
+      return refusal_of_experts(reason, setting, plan);
     case Reason::microbatches_by_directions:
-      return impossible("num_microbatches",
-                        fmt::format("dualpipe needs an even number, at least 2 * pp = {}, not {}",
-                                    2 * plan.pipeline, load.global_batch / samples));
+      return impossible("num_microbatches", "dualpipe needs an even number, at least 2 * pp = {}, not {}",
+                        2 * plan.pipeline, load.global_batch / samples);
     case Reason::layout:
       return impossible("pipeline_parallel",
                         "the stack's pipeline_layout is for other layers or another pp * virtual_stages");

@@ -22,9 +22,8 @@ struct RowRefusal {
 };
 struct PlanPrediction {
   Prediction prediction;
-  Bytes
-      /// The memory that the row measures, see MemoryOf; context and communication library lie outside the allocator.
-      memory;
+  /// The memory that the row measures, see MemoryOf; context and communication library lie outside the allocator.
+  Bytes memory;
 };
 using RowPrediction = tl::expected<PlanPrediction, std::vector<RowRefusal>>;
 

@@ -139,10 +139,9 @@ std::string with_row(std::initializer_list<std::array<const char*, 2>> changes) 
 const std::string kChat =
     "chat,inference,llama3.1-8b,dgx-a100,nim,8,8,,1,1,1,,,,,,,,,1000,200,4,,,,0.2,0.02,,\n";
 
-std::vector<Broken> broken_tables() {
+/// Tables whose form is wrong.
+std::vector<Broken> broken_forms() {
   const std::string header = test::kPlanHeader, rows = kTraining;
-  const std::string kernels = "id,m,n,k,tile_m,tile_n,tile_k,stages,grid_size,sm_clock_hz,measured_time_s\n";
-  const std::string calls = "id,cluster,stack,collective,gpus,gpus_per_node,bytes,median_s\n";
   return {
       {"no rows", header, 0, {"runs.csv:1: names the columns, but no row follows"}},
       {"blank file", "\n", 0, {"runs.csv:1: the header is that of no measurement table"}},
@@ -165,6 +164,13 @@ std::vector<Broken> broken_tables() {
        2,
        {"runs.csv:4: phase: unknown 'trainig' (did you mean"}},
       {"number", with_row({{"8,2,1", "8,2.5,1"}}), 2, {"runs.csv:4: tensor_parallel: '2.5'"}},
+  };
+}
+
+/// Tables of plans with a row that cannot be predicted.
+std::vector<Broken> broken_plans() {
+  const std::string header = test::kPlanHeader, rows = kTraining;
+  return {
       {"presets",
        with_row({{"llama3.1-8b", "llama"}, {"dgx-a100", "dgx"}, {"megatron-lm", "megatron"}}),
        2,
@@ -227,6 +233,14 @@ std::vector<Broken> broken_tables() {
        header + rows + replaced(kChat, "8,8,,1,1,1", "8,1,,1,1,8"),
        2,
        {"runs.csv:4: concurrency: impossible plan: 4 does not divide by dp 8"}},
+  };
+}
+
+/// Tables of kernels, of public names and of calls with a wrong row.
+std::vector<Broken> broken_benchmarks() {
+  const std::string kernels = "id,m,n,k,tile_m,tile_n,tile_k,stages,grid_size,sm_clock_hz,measured_time_s\n";
+  const std::string calls = "id,cluster,stack,collective,gpus,gpus_per_node,bytes,median_s\n";
+  return {
       {"kernel",
        kernels + "a,64,64,64,,,,,,,1e-5\nb,64,0,64,,,,,,,1e-5\nc,64,64,64,128,,32,,,,1e-5\n",
        1,
@@ -248,6 +262,13 @@ std::vector<Broken> broken_tables() {
         "runs.csv:3: collective: unknown 'all_reduc' (did you mean 'all_reduce'?)",
         "runs.csv:3: gpus_per_node: 8 GPUs do not divide by 3", "runs.csv:3: bytes: '-1'"}},
   };
+}
+
+std::vector<Broken> broken_tables() {
+  std::vector<Broken> all = broken_forms();
+  for (const auto& more : {broken_plans(), broken_benchmarks()})
+    all.insert(all.end(), more.begin(), more.end());
+  return all;
 }
 
 TEST_F(ValidateTest, BrokenTablesNameRowAndColumn) {

@@ -158,7 +158,7 @@ class LivePoolsCase {
   std::vector<std::vector<KvFlow>> flows_;
 };
 
-/// Values are differences of moments up to `end`, which are equal within rounding (network::Fluid::kTie).
+/// Values are differences of moments up to `end`, which are equal within rounding (network::kTie).
 void expect_percentiles(const Percentiles& fast, std::vector<double> slow, double end, const char* what) {
   std::ranges::sort(slow);
   double sum = 0;

@@ -76,6 +76,25 @@ struct ServedCase {
   std::string text;
 };
 
+/// Sets some numbers and policies of a server to random ones.
+void vary_server(Draw& draw, StackProfile::Serving& serving) {
+  if (draw.one_in(2)) serving.attention_ranks = AttentionRanks::dealt;
+  if (draw.one_in(3)) serving.balance_wait = 10;
+  if (draw.one_in(3))
+    serving.scheduler = draw.pick(ServingPolicy::vllm, ServingPolicy::sglang, ServingPolicy::trtllm,
+                                  ServingPolicy::chunked, ServingPolicy::prefill_priority);
+  if (draw.one_in(3)) serving.kv_growth = draw.pick(KvGrowth::reserved, KvGrowth::on_demand);
+  if (draw.one_in(3)) serving.graph_tokens = draw.pick(0, 64, 300, 512, 100000);
+  if (draw.one_in(3)) serving.max_batch = draw.pick(1, 5, 24, 100);
+  if (draw.one_in(3))
+    serving.token_budget = std::max<std::int64_t>(serving.max_batch, draw.pick(100, 512, 2048));
+  serving.token_budget = std::max(serving.token_budget, serving.max_batch);
+  if (draw.one_in(3)) serving.kv_share = draw.pick(0.001, 0.01, 0.1);
+  if (draw.one_in(4)) serving.poll_interval = 5;
+  serving.queue = draw.pick(QueueOrder::fcfs, QueueOrder::shortest);
+  serving.routing = draw.pick(Routing::round_robin, Routing::least_loaded, Routing::prefix_aware);
+}
+
 /// A study of one server and load on shipped presets.
 ServedCase random_case(std::uint64_t seed, const yaml::Catalog& catalog) {
   Draw draw(seed);
@@ -130,21 +149,7 @@ ServedCase random_case(std::uint64_t seed, const yaml::Catalog& catalog) {
     return out;
   }
   StackProfile::Serving& serving = study->systems[0].stack.serving;
-  if (draw.one_in(2)) serving.attention_ranks = AttentionRanks::dealt;
-  if (draw.one_in(3)) serving.balance_wait = 10;
-  if (draw.one_in(3))
-    serving.scheduler = draw.pick(ServingPolicy::vllm, ServingPolicy::sglang, ServingPolicy::trtllm,
-                                  ServingPolicy::chunked, ServingPolicy::prefill_priority);
-  if (draw.one_in(3)) serving.kv_growth = draw.pick(KvGrowth::reserved, KvGrowth::on_demand);
-  if (draw.one_in(3)) serving.graph_tokens = draw.pick(0, 64, 300, 512, 100000);
-  if (draw.one_in(3)) serving.max_batch = draw.pick(1, 5, 24, 100);
-  if (draw.one_in(3))
-    serving.token_budget = std::max<std::int64_t>(serving.max_batch, draw.pick(100, 512, 2048));
-  serving.token_budget = std::max(serving.token_budget, serving.max_batch);
-  if (draw.one_in(3)) serving.kv_share = draw.pick(0.001, 0.01, 0.1);
-  if (draw.one_in(4)) serving.poll_interval = 5;
-  serving.queue = draw.pick(QueueOrder::fcfs, QueueOrder::shortest);
-  serving.routing = draw.pick(Routing::round_robin, Routing::least_loaded, Routing::prefix_aware);
+  vary_server(draw, serving);
   LoadSpec& load = *study->workloads[0].load;
   const bool prefixes = !load.sessions && draw.one_in(4), cached = !load.sessions && draw.one_in(4);
   if (prefixes) {

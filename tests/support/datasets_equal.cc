@@ -16,14 +16,20 @@ namespace {
 
 using namespace results;
 
+H5O_type_t object_type(const H5File& file, const std::string& path) {
+  H5O_info_t info;
+  if (H5Oget_info_by_name2(file.id(), path.c_str(), &info, H5O_INFO_BASIC, H5P_DEFAULT) < 0)
+    file.fail("can't open " + path);
+  return info.type;
+}
+
 void collect_datasets(const H5File& file, const std::string& group, std::vector<std::string>& paths) {
   for (const std::string& name : file.children(group.empty() ? "/" : group)) {
     const std::string path = group + "/" + name;
     if (path == kChecksumsGroup) continue;  // they follow from all else
-    if (file.is_group(path))
-      collect_datasets(file, path, paths);
-    else if (file.is_dataset(path))
-      paths.push_back(path);
+    const H5O_type_t type = object_type(file, path);
+    if (type == H5O_TYPE_GROUP) collect_datasets(file, path, paths);
+    if (type == H5O_TYPE_DATASET) paths.push_back(path);
   }
 }
 

@@ -27,7 +27,7 @@ inline void expect_conserved(const LoadSpec& load, const serving::LiveMeasured& 
     outputs += drawn.output;
     steps += r.request.steps;
     in_system += r.done - r.request.sent;
-    // Moments of two pools are equal up to rounding (network::Fluid::kTie).
+    // Moments of two pools are equal up to rounding (network::kTie).
     EXPECT_LE(r.request.ready, r.admitted * (1 + 1e-12));
     EXPECT_LT(r.admitted, r.first_token);
     EXPECT_LE(r.first_token, r.done * (1 + 1e-12));

@@ -33,87 +33,93 @@ constexpr bool has_fields(std::index_sequence<kIndices...> /*indices*/) {
   return requires { T{Base{}, (static_cast<void>(kIndices), AnyField{})...}; };
 }
 
-inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
+/// Collects fields.
+struct PredictionFields {
   using Kind = PredictionField::Kind;
-  std::vector<PredictionField> all;
-  const auto code = [&](const std::string& name, auto value) {
-    all.push_back({name, static_cast<double>(value), Kind::code});
-  };
-  const auto time = [&](const std::string& name, Seconds value) {
-    all.push_back({name, value.value(), Kind::time});
-  };
-  const auto bytes = [&](const std::string& name, Bytes value) {
-    all.push_back({name, value.value(), Kind::number});
-  };
-  const auto number = [&](const std::string& name, double value) {
-    all.push_back({name, value, Kind::number});
-  };
-  const auto spread = [&](const std::string& name, const InferenceLatency& latency) {
+  std::vector<PredictionField> list;
+
+  void add(const std::string& name, double value, Kind kind) { list.push_back({name, value, kind}); }
+  template <class Code>
+  void code(const std::string& name, Code value) {
+    add(name, static_cast<double>(value), Kind::code);
+  }
+  void time(const std::string& name, Seconds value) { add(name, value.value(), Kind::time); }
+  void bytes(const std::string& name, Bytes value) { add(name, value.value(), Kind::number); }
+  void number(const std::string& name, double value) { add(name, value, Kind::number); }
+  void spread(const std::string& name, const InferenceLatency& latency) {
     const auto& [p50, p95] = latency;
     time(name + " p50", p50);
     time(name + " p95", p95);
-  };
+  }
+};
+
+inline void add_load(const LoadPrediction& load, PredictionFields& all) {
+  const auto& [ttft_tail, itl_tail, tpot_tail, e2e_tail, tpot, tpot_spread, queue, requests_per_s, kv_mean,
+               kv_peak, preemptions, attainment, prefix_hits, accepted_tokens, sustained_per_s, done] = load;
+  for (const auto& tail : {ttft_tail, itl_tail, tpot_tail, e2e_tail}) {
+    all.time("p90", tail.p90);
+    all.time("p99", tail.p99);
+  }
+  all.time("tpot", tpot);
+  all.spread("tpot", tpot_spread);
+  all.time("queue", queue);
+  all.number("requests_per_s", requests_per_s);
+  all.number("kv_mean", kv_mean);
+  all.number("kv_peak", kv_peak);
+  all.number("preemptions", preemptions);
+  all.number("attainment", attainment);
+  for (const double share : prefix_hits) all.number("prefix_hits", share);
+  all.number("accepted_tokens", accepted_tokens);
+  all.number("sustained_per_s", sustained_per_s);
+  all.number("done", done);
+}
+
+inline void add_memory(const MemoryUse& memory, PredictionFields& all) {
+  const auto& [weights, gradients, optimizer, activations, logits, kv_cache, buffers, reserve] = memory;
+  all.bytes("memory.weights", weights);
+  all.bytes("memory.gradients", gradients);
+  all.bytes("memory.optimizer", optimizer);
+  all.bytes("memory.activations", activations);
+  all.bytes("memory.logits", logits);
+  all.bytes("memory.kv_cache", kv_cache);
+  all.bytes("memory.buffers", buffers);
+  all.bytes("memory.reserve", reserve);
+}
+
+inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
+  PredictionFields all;
   const auto& [step_time, tokens_per_s_per_gpu, mfu, breakdown, contention, contended_share] =
       static_cast<const StepPrediction&>(prediction);
   static_assert(has_fields<Prediction, StepPrediction>(std::make_index_sequence<17>()) &&
                     !has_fields<Prediction, StepPrediction>(std::make_index_sequence<18>()),
                 "name the fields of a prediction below, and count them here");
-  code("status", prediction.status);
-  code("reason", prediction.reason);
-  code("microbatches", prediction.microbatches);
-  code("peak_stage", prediction.peak_stage);
-  time("step_time", step_time);
-  time("ttft", prediction.ttft);
-  time("itl", prediction.itl);
-  time("e2e", prediction.e2e);
-  spread("ttft", prediction.ttft_spread);
-  spread("itl", prediction.itl_spread);
-  spread("e2e", prediction.e2e_spread);
-  const auto& [ttft_tail, itl_tail, tpot_tail, e2e_tail, tpot, tpot_spread, queue, requests_per_s, kv_mean,
-               kv_peak, preemptions, attainment, prefix_hits, accepted_tokens, sustained_per_s, done] =
-      prediction.load;
-  for (const auto& tail : {ttft_tail, itl_tail, tpot_tail, e2e_tail}) {
-    time("p90", tail.p90);
-    time("p99", tail.p99);
-  }
-  time("tpot", tpot);
-  spread("tpot", tpot_spread);
-  time("queue", queue);
-  number("requests_per_s", requests_per_s);
-  number("kv_mean", kv_mean);
-  number("kv_peak", kv_peak);
-  number("preemptions", preemptions);
-  number("attainment", attainment);
-  for (const double share : prefix_hits) number("prefix_hits", share);
-  number("accepted_tokens", accepted_tokens);
-  number("sustained_per_s", sustained_per_s);
-  number("done", done);
-  number("decode_batch", prediction.decode_batch);
-  number("tokens_per_s_per_gpu", tokens_per_s_per_gpu);
-  number("mfu", mfu);
-  bytes("memory_peak", prediction.memory_peak);
-  {
-    const auto& [weights, gradients, optimizer, activations, logits, kv_cache, buffers, reserve] =
-        prediction.memory;
-    bytes("memory.weights", weights);
-    bytes("memory.gradients", gradients);
-    bytes("memory.optimizer", optimizer);
-    bytes("memory.activations", activations);
-    bytes("memory.logits", logits);
-    bytes("memory.kv_cache", kv_cache);
-    bytes("memory.buffers", buffers);
-    bytes("memory.reserve", reserve);
-  }
-  bytes("kv_bytes", prediction.kv_bytes);
-  time("kv_transfer", prediction.kv_transfer);
-  bytes("prefill_memory_peak", prediction.prefill_memory_peak);
+  all.code("status", prediction.status);
+  all.code("reason", prediction.reason);
+  all.code("microbatches", prediction.microbatches);
+  all.code("peak_stage", prediction.peak_stage);
+  all.time("step_time", step_time);
+  all.time("ttft", prediction.ttft);
+  all.time("itl", prediction.itl);
+  all.time("e2e", prediction.e2e);
+  all.spread("ttft", prediction.ttft_spread);
+  all.spread("itl", prediction.itl_spread);
+  all.spread("e2e", prediction.e2e_spread);
+  add_load(prediction.load, all);
+  all.number("decode_batch", prediction.decode_batch);
+  all.number("tokens_per_s_per_gpu", tokens_per_s_per_gpu);
+  all.number("mfu", mfu);
+  all.bytes("memory_peak", prediction.memory_peak);
+  add_memory(prediction.memory, all);
+  all.bytes("kv_bytes", prediction.kv_bytes);
+  all.time("kv_transfer", prediction.kv_transfer);
+  all.bytes("prefill_memory_peak", prediction.prefill_memory_peak);
   {
     for (const TimeClass c : enum_values<TimeClass>())
-      time("breakdown." + std::string(name_of(c)), breakdown[c]);
+      all.time("breakdown." + std::string(name_of(c)), breakdown[c]);
   }
-  time("contention", contention);
-  all.push_back({"contended_share", contended_share, Kind::share});
-  return all;
+  all.time("contention", contention);
+  all.add("contended_share", contended_share, PredictionField::Kind::share);
+  return all.list;
 }
 
 /// The step without what operations on the same links cost each other: this part follows laws of numbers exactly.

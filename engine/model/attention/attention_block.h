@@ -1,4 +1,4 @@
-// What the engine asks of a kind of attention. A kind is one file beside this one and an entry in the tables of
+// What the engine asks of a kind of attention. A kind is two files beside this one, with an entry in the tables of
 // block_kinds() (model/block_kinds.cc).
 #pragma once
 

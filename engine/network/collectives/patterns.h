@@ -3,18 +3,17 @@
 // Several patterns run on one fabric at the same time and contend. A pattern names an operation, the
 // algorithm that carries it out, its groups (all at once) and the bytes of one group:
 //
-//   operation        bytes                        algorithms
-//   all_reduce       the buffer of each rank      ring, bidirectional_ring, direct, halving_doubling,
-//                                                 double_binary_tree, dimension_wise, in_network
-//   reduce_scatter   full input of each rank      ring, bidirectional_ring, direct, halving_doubling,
-//   all_gather       full output of each rank       dimension_wise, in_network
-//   all_to_all       full input of each rank      direct, pairwise
-//   broadcast        the buffer of the root,      ring, direct, binary_tree, double_binary_tree, in_network
-//                    the first rank of a group
-//   pipeline         one hop of one microbatch    (none)
-//   point_to_point   (of each send)               (none)
+//   operation        bytes
+//   all_reduce       the buffer of each rank
+//   reduce_scatter   full input of each rank
+//   all_gather       full output of each rank
+//   all_to_all       full input of each rank
+//   broadcast        the buffer of the root, the first rank of a group
+//   pipeline         one hop of one microbatch
+//   point_to_point   (of each send)
 //
-// What an algorithm sends stands with it in collectives.h. Reduction itself takes no time.
+// Which operations an algorithm carries out stands in the table of algorithm_rules.cc (the last two have none), what it
+// sends in collectives.h. Reduction itself takes no time.
 #pragma once
 
 #include <cstdint>
@@ -95,8 +94,8 @@ struct Pattern {
   RingOrder ring_order = RingOrder::listed;  ///< for ring and bidirectional_ring; `channels` only for ring
   /// Number of rings, each of which has its part of the buffer. With a listed order: the group is one of so many rings.
   std::int32_t channels = 1;
-  bool rank_steps =
-      false;  ///< prices the stack's rank step for each message, too (PricedNetwork::step_latency())
+  /// Prices the stack's rank step for each message, too (PricedNetwork::step_latency()).
+  bool rank_steps = false;
   PairwisePartners partners = PairwisePartners::shift;
   Skew skew;  ///< unequal parts, for all_to_all by `direct`
   /// The buffer is cut into this many equal parts that follow each other: ring and tree broadcast,

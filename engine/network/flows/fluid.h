@@ -30,6 +30,9 @@ concept FluidHandler = requires(Handler handler, std::int32_t id, const Parcel& 
   handler.rate_changed(id, rate);
 };
 
+/// Events closer than this, relative to the time, count as simultaneous.
+inline constexpr double kTie = 1e-12;
+
 /// Carries parcels; `Parcel` must have a member `bytes`.
 template <class Parcel>
 class Fluid {
@@ -46,9 +49,6 @@ class Fluid {
     changed_ = false;
     drained_ = received_ = 0;
   }
-
-  /// Events closer than this, relative to the time, count as simultaneous.
-  static constexpr double kTie = 1e-12;
 
   [[nodiscard]] bool idle() const { return queue_.empty(); }
   /// Time of the next event; infinity where there is none.

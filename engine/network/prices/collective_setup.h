@@ -21,7 +21,7 @@ class CurveStore;
 /// How costs are found. All ways come to the same costs, the latter ones slowly.
 enum class Analysis : std::uint8_t {
   by_tiles,     ///< groups that are copies of others are not looked at (tiles.h)
-  every_group,  ///< every group is looked at
+  every_group,  ///< every group is looked at; for tests
   plain  ///< every question simulates all groups at its bytes; nothing is remembered, no formula is used
 };
 

@@ -72,7 +72,7 @@ class CurveMaker {
   struct RingParts {
     CurveParts::Stage exact, upper;  ///< exact: of rings that keep step; upper: bounds of all rings
     int steps = 0;
-    /// Least latency, least `alone` and largest `shared` of the flows.
+    /// Of the flows: the least latency in seconds, and the least `alone` and largest `shared`, in seconds per byte.
     double least_latency = 0, fastest = 0, slowest = 0;
     std::vector<CurveParts::Contended> contended;
     bool reachable = true, uniform = false, uncontended = false;

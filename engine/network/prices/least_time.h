@@ -17,9 +17,9 @@ double least_share_of_price(const Fabric& fabric, const RankGroup& group);
 Seconds least_time(const CollectivePrices& collectives, const Fabric& fabric, const CollectiveKey& asked,
                    const std::optional<RankGroup::Level>& stages);
 
-/// What calls one behind the other take at least. A rank that is through with one begins the next while others are still
-/// at it, so its copies, latencies and waits on fast links may overlap with what the slowest link does for the others.
-/// So one call counts in full, and the others by that link's time alone, which grows with the bytes.
+/// What calls one behind the other take at least. A rank that is through with one begins the next while others are
+/// still at it, so its copies, latencies and waits on fast links may overlap with what the slowest link does for the
+/// others. So one call counts in full, and the others by that link's time alone, which grows with the bytes.
 struct LeastOfRow {
   Seconds first, next;
   [[nodiscard]] Seconds of(double calls) const { return first + std::max(0.0, calls - 1) * next; }

@@ -24,14 +24,14 @@ struct LiveRules {
   std::int64_t kv_blocks = 1;      ///< blocks of one server; enough for the longest request
   std::int64_t watermark = 0;      ///< blocks that admission leaves free where anything runs
   std::int64_t poll_interval = 1;  ///< decode iterations between looks at new requests
-  std::int64_t schedule_ahead =
-      0;  ///< iterations that are fixed when a request comes, beside the one under way
+  /// Iterations that are fixed when a request comes, beside the one under way.
+  std::int64_t schedule_ahead = 0;
   QueueOrder queue = QueueOrder::fcfs;
   Routing routing = Routing::round_robin;
   std::int64_t servers = 1;
   double frontend = 0;            ///< seconds from sending a request until a scheduler may see it
   double eager_floor = 0;         ///< the least seconds of an iteration that reads a prompt
-  std::int64_t graph_tokens = 0;  ///< and has more tokens than these
+  std::int64_t graph_tokens = 0;  ///< `eager_floor` applies only to iterations with more tokens than this
   double first_prompts = 0;       ///< seconds that the first iteration takes longer if it reads
   /// Tokens that the prefix cache has from the beginning, and all prompts begin with (kCommonOwner).
   std::int64_t cached_prompt = 0;
@@ -39,8 +39,8 @@ struct LiveRules {
   /// Ranks with attention of their own that a server deals its sequences over (data-parallel attention): its iterations
   /// are as long as those of the rank with most to do.
   std::int64_t ranks = 1;
-  /// Decode iterations for which prompts wait until there are so many of them. The first one's wait is that of all, and
-  /// what the next iteration has no room for waits anew.
+  /// The most decode iterations that prompts wait, and how many prompts end the wait. The first one's wait is that of
+  /// all, and what the next iteration has no room for waits anew.
   std::int64_t balance_wait = 0, balanced = 1;
   bool reads_only = false;  ///< sequences leave with their first token
   /// Iterations of a server that decodes, from the one that a prompt's cache joins, until the client has the first

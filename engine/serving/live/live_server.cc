@@ -3,6 +3,8 @@
 // cache.
 #include "engine/serving/live/live_server.h"
 
+#include "engine/network/flows/fluid.h"
+
 namespace shardscape::serving {
 
 void LiveServer::arrive(const DrawnRequest& request, double now) {
@@ -47,7 +49,7 @@ std::int64_t LiveServer::first_joins_after() const {
 }
 
 std::int32_t LiveServer::expect(const DrawnRequest& request, double now) {
-  settle(now * (1 - kTie));
+  settle(now * (1 - network::kTie));
   const std::int32_t slot = state_.expect(request);
   if (slot < 0) return slot;
   ++unfinished_;
@@ -57,7 +59,8 @@ std::int32_t LiveServer::expect(const DrawnRequest& request, double now) {
 
 /// The running iteration is the last of its run.
 void LiveServer::cut_run(double now) {
-  if (works_ && runs_) end_run_after(std::min(run_.iterations, run_.ended_before(now * (1 - kTie)) + 1));
+  if (works_ && runs_)
+    end_run_after(std::min(run_.iterations, run_.ended_before(now * (1 - network::kTie)) + 1));
 }
 
 /// It joins after the running iteration.
@@ -182,7 +185,7 @@ void LiveServer::send_from(double now) {
 void LiveServer::meet_caches(bool there, double now) {
   met_ = there;
   if (!met_ || !works_ || to_send_ >= 0) return;
-  settle(now * (1 - kTie));
+  settle(now * (1 - network::kTie));
   if (runs_) {
     runs_ = false;
     time_ = {};

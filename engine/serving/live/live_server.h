@@ -124,9 +124,6 @@ class LiveServer {
   [[nodiscard]] const Batch& batch() const { return batch_; }
 
  private:
-  /// Moments of two pools are equal up to rounding (network::Fluid::kTie).
-  static constexpr double kTie = 1e-12;
-
   [[nodiscard]] bool has_work() const {
     return state_.running() > state_.moving() || state_.has_waiting() || !arrived_.empty() ||
            !landed_.empty();

@@ -337,8 +337,8 @@ class PooledService {
     const Flight& flight = at(number);
     const KvFabric& fabric = in_.fabric;
     const auto replica = [&](std::size_t server, const LiveRules& rules, std::int64_t replicas) {
-      return replica_of(static_cast<std::int64_t>(server), rules.servers, replicas, rules.ranks,
-                        rank_of(rules, flight.request.number));
+      return PoolReplicas{rules.servers, replicas, rules.ranks}.of(static_cast<std::int64_t>(server),
+                                                                   rank_of(rules, flight.request.number));
     };
     const auto pair = static_cast<std::size_t>(
         replica(flight.reader, reading_rules_, fabric.prefill_replicas) * fabric.decode_replicas +

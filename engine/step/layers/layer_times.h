@@ -30,14 +30,10 @@ struct PassTime : Breakdown {
   PassTime() = default;
   PassTime(const Breakdown& times) : Breakdown(times) {}
 
-  /// The sum over the classes that a pass can have, in the order of the table; the others are zero.
+  /// The sum over the classes that a pass can have; the others are zero.
   [[nodiscard]] Seconds total() const {
     Seconds sum;
-    for (const TimeClass c :
-         {TimeClass::compute, TimeClass::recompute, TimeClass::tensor_comm, TimeClass::context_comm,
-          TimeClass::expert_comm, TimeClass::data_comm, TimeClass::host}) {
-      sum += (*this)[c];
-    }
+    for (const TimeClass c : kPassClasses) sum += (*this)[c];
     return sum;
   }
 };

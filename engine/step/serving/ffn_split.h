@@ -1,5 +1,5 @@
-// Attention apart from experts in the pool that decodes (attention-FFN disaggregation): some of its GPUs hold attention,
-// caches, embedding, head and layers without experts, the others nothing but experts (Zhu et al. 2025,
+// Attention apart from experts in the pool that decodes (attention-FFN disaggregation): some of its GPUs hold
+// attention, caches, embedding, head and layers without experts, the others nothing but experts (Zhu et al. 2025,
 // "MegaScale-Infer", arXiv:2504.02263; StepFun 2025, "Step-3 is Large yet Affordable", arXiv:2507.19427).
 //
 //   ranks     the first data * tensor ranks of the pool are replicas of attention, the next `ffn` deal the experts of
@@ -12,9 +12,9 @@
 //             Attention, experts and either direction of the fabric take one batch at a time, in the order in which
 //             they come
 //   dispatch  a token goes to each rank that has one of its experts, once, and comes back from there once
-//             (spec/token_copies.h); all pairs of ranks send equally much at once, so that the exchange lasts as long as
-//             the link with most to carry. (Under max-min fair shares the flows of that link get the least of all, and
-//             end last.)
+//             (spec/token_copies.h); all pairs of ranks send equally much at once, so that the exchange lasts as long
+//             as the link with most to carry. (Under max-min fair shares the flows of that link get the least of all,
+//             and end last.)
 //
 // Balanced stages of MegaScale-Infer: with times a, f of attention and experts, c of one exchange, m batches and L
 // layers, where a = f >= c and m f >= a + f + 2 c the iteration takes (a + f + 2 c) + f (m L - 1) (its equation 5).

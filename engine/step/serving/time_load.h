@@ -15,8 +15,8 @@
 namespace shardscape::step {
 
 serving::LiveRules live_rules(const InferenceInputs& inputs);
-/// Requests that come until each rank has one, in the mean: one goes to the rank with the fewest sequences, which is that
-/// of the sequence that has just ended, so that all ranks must have ended one: n (1 + 1/2 + ... + 1/n), the coupon
+/// Requests that come until each rank has one, in the mean: one goes to the rank with the fewest sequences, which is
+/// that of the sequence that has just ended, so that all ranks must have ended one: n (1 + 1/2 + ... + 1/n), the coupon
 /// collector's number.
 double prompts_of_all(std::int64_t ranks);
 /// Coupled replicas as the ranks of one server, with the places and the cache of all of them together.
@@ -27,8 +27,8 @@ serving::Iteration of_busiest(serving::Iteration all, std::int64_t coupled);
 void fill_load(const serving::LiveMeasured& measured, double replicas, double gpus, Prediction& prediction);
 
 /// Fills latencies, rates, breakdown and what a load has beside. `timer` gives the time of an iteration of a server.
-/// An open loop is overloaded, too, where more requests come than the fastest iterations serve. `record`, where given,
-/// gets what servers do over time.
+/// An open loop is overloaded, too, where more requests come than the fastest iterations serve. `observer` may get
+/// what servers do over time, and end the simulation.
 void time_load(const InferenceInputs& inputs, const serving::Timer& timer, LoadTiming timing,
                Prediction& prediction, const serving::LoadObserver& observer = {});
 

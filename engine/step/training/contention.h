@@ -21,14 +21,18 @@
 //             W + T - H and what its calls take longer; and T and what its calls keep from the traffic. Nothing that
 //             takes longer makes either less.
 //
-// Priced is kMet of the sum over the critical stage, of every microbatch's share also what the bubble of the pipeline
-// grows by; less a share of what groups of the same stage along the context axis cost each other's calls of tensor
-// groups, where ranks drift so that they come apart (apart_spared()). The mark is what of that may be wrong, as a share
-// of the step: of what exchanges of context groups and other calls take longer (kContextOpen, kCallsOpen), of what
-// groups cost each other that come apart (kApartOpen), of turns and of messages between stages that meet each other
-// (price_training.cc), the time for which such messages are under way beside traffic of every microbatch that crosses
-// their links: what they cost is not priced, and by how much data-parallel traffic is quicker in other stages, where
-// only some lie across nodes. Left out: calls of the embedding and the head.
+// The price of contention is the sum of what calls take longer and traffic shows of the critical stage, times kMet; of
+// what comes with every microbatch it also has what the bubble of the pipeline grows by. Taken off is a share of what
+// groups of the same stage along the context axis cost each other's calls of tensor groups, where ranks drift so that
+// they come apart (apart_spared()).
+//
+// The marked share is how far that price may be off, over the time of the step: a share each of what exchanges of
+// context groups and other calls take longer (kContextOpen, kCallsOpen) and of what groups that come apart cost each
+// other (kApartOpen), the whole time for which messages between stages are under way beside traffic of every microbatch
+// that crosses their links, since what they cost is not priced, and by how much data-parallel traffic is quicker in
+// other stages, where only some lie across nodes. StepPrediction::contended_share adds to it
+// what turns of siblings and messages between stages that meet each other leave open (price_training.cc); above
+// kDomainBand the step is marked as outside the domain of the mode. Left out: calls of the embedding and the head.
 //
 // Several kinds of traffic beside a pass share it evenly, and so do the chunks of a stage traffic of every microbatch.
 //
@@ -48,10 +52,10 @@ namespace shardscape::step {
 /// The contention in a step.
 struct Contention {
   Breakdown added;          ///< seconds added to the step, by the class of time that takes longer
-  double marked_share = 0;  ///< share of the step by which its time may still be wrong
+  double marked_share = 0;  ///< how far `added` may be off, as a share of the step, at least 0
 };
 /// Computes the contention. Under faults of links calls and traffic have the times that these leave them, and their
-/// shares of sick links; no mark and no bound by links then.
+/// shares of sick links; the marked share is 0 then, and no link bounds the step.
 Contention contention_of(const StepMachine& machine, const TimedStage& step);
 
 /// The links that data-parallel traffic of a stage crosses, all of its groups at once, while they are healthy.

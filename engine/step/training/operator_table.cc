@@ -139,8 +139,8 @@ void explain_training(const TrainingStep& in, std::int32_t stage, Seconds optimi
     add_drift(run.kind, Pass::forward, "forward", count);
     add_drift(run.kind, in.cuts(run.kind) ? Pass::input : Pass::backward, "backward", count);
   }
-  for (const TimeClass c : {TimeClass::tensor_comm, TimeClass::context_comm, TimeClass::expert_comm}) {
-    if (contention[c] != Seconds(0))
+  for (const TimeClass c : enum_values<TimeClass>()) {
+    if (is_communication(c, kLayerGroups) && contention[c] != Seconds(0))
       rows.push_back({"backward", contention[c] > Seconds(0) ? "links shared with data" : "groups come apart",
                       std::string(name_of(c)), 1, contention[c], "link", ""});
   }

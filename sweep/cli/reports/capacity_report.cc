@@ -125,7 +125,7 @@ class CapacityWriter {
 
   /// What is known of smaller numbers of GPUs, or of all, and how.
   [[nodiscard]] std::string certificate(const CapacityAnswer& answer) const {
-    const auto count = [&](CapacityFate fate) { return answer.fates[static_cast<std::size_t>(fate)]; };
+    const auto count = [&](CapacityFate fate) { return answer.fates[fate]; };
     std::string looked;
     for (const CapacityFate fate : enum_values<CapacityFate>()) {
       if (count(fate) == 0) continue;
@@ -189,7 +189,7 @@ class CapacityWriter {
     }
     Json fates = Json::object();
     for (const CapacityFate fate : enum_values<CapacityFate>())
-      fates[std::string(name_of(fate))] = answer.fates[static_cast<std::size_t>(fate)];
+      fates[std::string(name_of(fate))] = answer.fates[fate];
     json["certificate"] = {
         {"exact", answer.complete},
         {"text", certificate(answer)},
@@ -235,7 +235,7 @@ class CapacityWriter {
       out << "error     " << expected_error_text(error_of(*answer.best), Phase::inference) << '\n';
       return;
     }
-    if (answer.fates[static_cast<std::size_t>(CapacityFate::rule)] > 0) print_rejected(out, answer);
+    if (answer.fates[CapacityFate::rule] > 0) print_rejected(out, answer);
     if (answer.kills.empty()) return;
     TextTable table({left("missed by plans that fit"), "plans", "at least by"});
     for (const sweep::CapacityKill& kill : answer.kills)

@@ -109,25 +109,31 @@ TEST(Assess, OfADeviceByItsDataSheetAQuarterIsToBeExpected) {
 TEST(Assess, OfLargerDegreesThanAnyRowHadNothingIsKnown) {
   // Rows of tp 8 in one cell, of pp 16 in another: each is measured, though not together.
   Table table{{measured_cell(0.05, 4), measured_cell(0.05, 4, "gpu-2")}};
-  table.cells[0].most = {8, 2, 4, 1};
-  table.cells[1].most = {4, 1, 16, 8};
+  table.cells[0].most =
+      degrees_of({.tensor = 8, .context = 2, .pipeline = 4, .expert = 1, .expert_tensor = 4});
+  table.cells[1].most =
+      degrees_of({.tensor = 4, .context = 1, .pipeline = 16, .expert = 8, .expert_tensor = 1});
   const Finding finding = assess(&table, kHome);
-  ParallelPlan plan;
-  plan.tensor = 8;
-  plan.context = 2;
-  plan.pipeline = 16;
-  plan.expert = 8;
+  ParallelPlan plan{.tensor = 8, .context = 2, .pipeline = 16, .expert = 8, .expert_tensor = 4};
   EXPECT_EQ(assess_plan(finding, plan).evidence, Evidence::measured);
   EXPECT_EQ(larger_degree(finding, plan), "");
   for (std::int32_t ParallelPlan::*degree :
-       {&ParallelPlan::tensor, &ParallelPlan::context, &ParallelPlan::pipeline, &ParallelPlan::expert}) {
+       {&ParallelPlan::tensor, &ParallelPlan::context, &ParallelPlan::pipeline, &ParallelPlan::expert,
+        &ParallelPlan::expert_tensor}) {
     ParallelPlan larger = plan;
     larger.*degree *= 2;
+    EXPECT_NE(larger_degree(finding, larger), "");
     const Assessment found = assess_plan(finding, larger);
     EXPECT_TRUE(std::isnan(found.expected_error));
     EXPECT_EQ(found.evidence, Evidence::none);
     EXPECT_EQ(found.gap, EvidenceGap::degrees);
   }
+  ParallelPlan apart = plan;
+  apart.data =
+      1024;  // replicas are no degree that evidence holds plans by, but GPUs of experts alone were never measured
+  EXPECT_EQ(larger_degree(finding, apart), "");
+  apart.ffn = 4;
+  EXPECT_EQ(larger_degree(finding, apart), "no rows of ffn=4, 0 at most");
   plan.tensor = 16;
   EXPECT_EQ(larger_degree(finding, plan), "no rows of tp=16, 8 at most");
   // What another stack has done is no evidence of this one; of a stack without rows all others are.
@@ -139,7 +145,7 @@ TEST(Assess, OfLargerDegreesThanAnyRowHadNothingIsKnown) {
   EXPECT_EQ(larger_degree(assess(&table, fresh), plan), "");
   table.cells[1].regime.stack = "soft";
   plan.tensor = 16;
-  table.cells[0].most.tensor = kUntold;  // a table that does not say sets no limit
+  table.cells[0].most[PlanKey::tensor] = kUntold;  // a table that does not say sets no limit
   EXPECT_EQ(assess_plan(assess(&table, kHome), plan).evidence, Evidence::measured);
 }
 

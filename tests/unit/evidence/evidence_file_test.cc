@@ -36,6 +36,28 @@ TEST(EvidenceFile, ReadsBack) {
   EXPECT_TRUE(none->cells.empty());
 }
 
+TEST(EvidenceFile, DegreesThatAreNotToldSetNoLimit) {
+  const auto most = [](const std::string& keys) {
+    const auto table = parse_evidence(
+        "regimes:\n  - {phase: training, device: gpu, precision: bf16, model_kind: dense, stack: soft, "
+        "gpus_low: 1, gpus_high: 8, " +
+            keys + "rows: 1, plans: 1, bias: 0, sigma: 0.1}\n",
+        "evidence.yaml");
+    EXPECT_TRUE(table.has_value()) << (table ? "" : table.error().to_string());
+    return table->cells.at(0).most;
+  };
+  const Degrees told =
+      most("tensor_most: 8, context_most: 2, pipeline_most: 4, expert_most: 16, expert_tensor_most: 3, ");
+  const ParallelPlan plan{.tensor = 8, .context = 2, .pipeline = 4, .expert = 16, .expert_tensor = 3};
+  EXPECT_EQ(most_of(degrees_of(plan), told), told);
+  for (const PlanKey key :
+       {PlanKey::tensor, PlanKey::context, PlanKey::pipeline, PlanKey::expert, PlanKey::expert_tensor}) {
+    EXPECT_EQ(told[key], row_of(key).get(plan));
+    EXPECT_EQ(most("")[key], kUntold);
+  }
+  EXPECT_EQ(most("tensor_most: 8, ")[PlanKey::expert_tensor], kUntold);
+}
+
 TEST(EvidenceFile, DamageIsLocated) {
   const auto problem = [](std::string text, const std::string& from, const std::string& to) {
     const std::size_t at = text.find(from);

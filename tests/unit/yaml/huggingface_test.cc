@@ -310,94 +310,95 @@ TEST(HuggingFace, IdleKeysStandOnceAndChangeNothing) {
 }
 
 // The shapes that the published configs give, shortened to what matters, and what the checkpoints hold.
-TEST(HuggingFace, FamiliesHaveTheParametersOfTheirCheckpoints) {
-  struct Published {
-    double parameters;
-    const char* config;
-  };
-  for (const auto& [parameters, config] : {
-           Published{32'762'123'264.0,
-                     R"({"model_type": "qwen3", "hidden_size": 5120, "num_hidden_layers": 64,
+struct Checkpoint {
+  double parameters;
+  const char* config;
+};
+constexpr Checkpoint kCheckpoints[] = {
+    {32'762'123'264.0,
+     R"({"model_type": "qwen3", "hidden_size": 5120, "num_hidden_layers": 64,
                "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936,
                "intermediate_size": 25600, "max_window_layers": 64, "use_sliding_window": false,
                "sliding_window": null, "attention_bias": false, "tie_word_embeddings": false})"},
-           Published{3'821'079'552.0, R"({"model_type": "phi3", "hidden_size": 3072, "num_hidden_layers": 32,
+    {3'821'079'552.0, R"({"model_type": "phi3", "hidden_size": 3072, "num_hidden_layers": 32,
                "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 32064,
                "intermediate_size": 8192, "sliding_window": 2047, "resid_pdrop": 0.0, "embd_pdrop": 0.0,
                "original_max_position_embeddings": 4096, "rope_scaling": null})"},
-           Published{2'779'683'840.0, R"({"model_type": "phi", "hidden_size": 2560, "num_hidden_layers": 32,
+    {2'779'683'840.0, R"({"model_type": "phi", "hidden_size": 2560, "num_hidden_layers": 32,
                "num_attention_heads": 32, "vocab_size": 51200, "intermediate_size": 10240,
                "hidden_act": "gelu_new", "partial_rotary_factor": 0.4, "qk_layernorm": false,
                "embd_pdrop": 0.0, "resid_pdrop": 0.1})"},
-           Published{2'506'172'416.0, R"({"model_type": "gemma", "hidden_size": 2048, "num_hidden_layers": 18,
+    {2'506'172'416.0, R"({"model_type": "gemma", "hidden_size": 2048, "num_hidden_layers": 18,
                "num_attention_heads": 8, "num_key_value_heads": 1, "head_dim": 256, "vocab_size": 256000,
                "intermediate_size": 16384, "hidden_act": "gelu", "hidden_activation": null})"},
-           Published{27'227'128'320.0, R"({"model_type": "gemma2", "hidden_size": 4608,
+    {27'227'128'320.0, R"({"model_type": "gemma2", "hidden_size": 4608,
                "num_hidden_layers": 46, "num_attention_heads": 32, "num_key_value_heads": 16,
                "head_dim": 128, "vocab_size": 256000, "intermediate_size": 36864, "sliding_window": 4096,
                "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0,
                "query_pre_attn_scalar": 144, "cache_implementation": "hybrid"})"},
-           Published{999'885'952.0, R"({"model_type": "gemma3_text", "hidden_size": 1152,
+    {999'885'952.0, R"({"model_type": "gemma3_text", "hidden_size": 1152,
                "num_hidden_layers": 26, "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 256,
                "vocab_size": 262144, "intermediate_size": 6912, "sliding_window": 512,
                "sliding_window_pattern": 6, "attn_logit_softcapping": null,
                "hidden_activation": "gelu_pytorch_tanh", "rope_local_base_freq": 10000})"},
-           Published{7'298'617'344.0, R"({"model_type": "olmo2", "hidden_size": 4096, "num_hidden_layers": 32,
+    {7'298'617'344.0, R"({"model_type": "olmo2", "hidden_size": 4096, "num_hidden_layers": 32,
                "num_attention_heads": 32, "vocab_size": 100352, "intermediate_size": 11008,
                "attention_bias": false, "tie_word_embeddings": false})"},
-           Published{7'737'708'544.0, R"({"model_type": "internlm2", "hidden_size": 4096,
+    {7'737'708'544.0, R"({"model_type": "internlm2", "hidden_size": 4096,
                "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
                "vocab_size": 92544, "intermediate_size": 14336, "bias": false})"},
-           Published{6'921'720'704.0, R"({"model_type": "falcon", "hidden_size": 4544,
+    {6'921'720'704.0, R"({"model_type": "falcon", "hidden_size": 4544,
                "num_hidden_layers": 32, "num_attention_heads": 71, "vocab_size": 65024, "alibi": false,
                "bias": false, "multi_query": true, "new_decoder_architecture": false, "parallel_attn": true,
                "apply_residual_connection_post_layernorm": false})"},
-           Published{41'303'293'952.0, R"({"model_type": "falcon", "hidden_size": 8192,
+    {41'303'293'952.0, R"({"model_type": "falcon", "hidden_size": 8192,
                "num_hidden_layers": 60, "num_attention_heads": 128, "num_kv_heads": 8, "vocab_size": 65024,
                "bias": false, "new_decoder_architecture": true, "parallel_attn": true})"},
-           // Falcon-RW-1B: 24 x (12 x 2048^2 + 13 x 2048) + 50304 x 2048 + 2 x 2048
-           Published{1'311'625'216.0, R"({"model_type": "falcon", "hidden_size": 2048, "n_layer": 24,
+    // Falcon-RW-1B: 24 x (12 x 2048^2 + 13 x 2048) + 50304 x 2048 + 2 x 2048
+    {1'311'625'216.0, R"({"model_type": "falcon", "hidden_size": 2048, "n_layer": 24,
                "n_head": 32, "vocab_size": 50304, "alibi": true, "bias": true, "multi_query": false,
                "parallel_attn": false})"},
-           Published{125'239'296.0, R"({"model_type": "opt", "hidden_size": 768, "num_hidden_layers": 12,
+    {125'239'296.0, R"({"model_type": "opt", "hidden_size": 768, "num_hidden_layers": 12,
                "num_attention_heads": 12, "ffn_dim": 3072, "vocab_size": 50272, "dropout": 0.1,
                "max_position_embeddings": 2048, "word_embed_proj_dim": 768, "layerdrop": 0.0,
                "do_layer_norm_before": true, "activation_function": "relu", "init_std": 0.02})"},
-           Published{176'247'271'424.0, R"({"model_type": "bloom", "hidden_size": 14336, "n_layer": 70,
+    {176'247'271'424.0, R"({"model_type": "bloom", "hidden_size": 14336, "n_layer": 70,
                "num_attention_heads": 112, "vocab_size": 250880, "slow_but_exact": false,
                "bias_dropout_fusion": true, "offset_alibi": 100, "n_inner": null})"},
-           Published{559'214'592.0, R"({"model_type": "bloom", "n_embed": 1024, "n_layer": 24,
+    {559'214'592.0, R"({"model_type": "bloom", "n_embed": 1024, "n_layer": 24,
                "num_attention_heads": 16, "vocab_size": 250880})"},
-           Published{15'957'889'024.0, R"({"model_type": "starcoder2", "hidden_size": 6144,
+    {15'957'889'024.0, R"({"model_type": "starcoder2", "hidden_size": 6144,
                "num_hidden_layers": 40, "num_attention_heads": 48, "num_key_value_heads": 4,
                "vocab_size": 49152, "intermediate_size": 24576, "use_bias": true, "sliding_window": 4096,
                "hidden_act": "gelu_pytorch_tanh", "norm_type": "layer_norm", "mlp_type": "default",
                "tie_word_embeddings": false})"},
-           Published{6'050'882'784.0, R"({"model_type": "gptj", "n_embd": 4096, "n_layer": 28, "n_head": 16,
+    {6'050'882'784.0, R"({"model_type": "gptj", "n_embd": 4096, "n_layer": 28, "n_head": 16,
                "vocab_size": 50400, "n_positions": 2048, "rotary_dim": 64, "rotary": true,
                "tie_word_embeddings": false, "activation_function": "gelu_new"})"},
-           Published{6'649'286'656.0, R"({"model_type": "mpt", "d_model": 4096, "n_layers": 32, "n_heads": 32,
+    {6'649'286'656.0, R"({"model_type": "mpt", "d_model": 4096, "n_layers": 32, "n_heads": 32,
                "expansion_ratio": 4, "vocab_size": 50432, "max_seq_len": 2048, "no_bias": true,
                "learned_pos_emb": false, "norm_type": "low_precision_layernorm", "resid_pdrop": 0,
                "attn_config": {"alibi": true, "attn_pdrop": 0, "qk_ln": false, "attn_impl": "torch"}})"},
-           Published{15'517'456'384.0, R"({"model_type": "gpt_bigcode", "n_embd": 6144, "n_layer": 40,
+    {15'517'456'384.0, R"({"model_type": "gpt_bigcode", "n_embd": 6144, "n_layer": 40,
                "n_head": 48, "n_inner": 24576, "vocab_size": 49152, "n_positions": 8192,
                "multi_query": true})"},
-           Published{1'644'515'328.0, R"({"model_type": "stablelm", "hidden_size": 2048,
+    {1'644'515'328.0, R"({"model_type": "stablelm", "hidden_size": 2048,
                "num_hidden_layers": 24, "num_attention_heads": 32, "vocab_size": 100352,
                "intermediate_size": 5632, "use_qkv_bias": true, "use_parallel_residual": false})"},
-           Published{34'980'831'232.0, R"({"model_type": "cohere", "hidden_size": 8192,
+    {34'980'831'232.0, R"({"model_type": "cohere", "hidden_size": 8192,
                "num_hidden_layers": 40, "num_attention_heads": 64, "num_key_value_heads": 64,
                "vocab_size": 256000, "intermediate_size": 22528, "logit_scale": 0.0625,
                "use_qk_norm": false})"},
-           // Nemotron-4 15B (Parmar et al. 2024): 12.5 B and 3.1 B of embeddings
-           Published{15'628'775'424.0, R"({"model_type": "nemotron", "hidden_size": 6144,
+    // Nemotron-4 15B (Parmar et al. 2024): 12.5 B and 3.1 B of embeddings
+    {15'628'775'424.0, R"({"model_type": "nemotron", "hidden_size": 6144,
                "num_hidden_layers": 32, "num_attention_heads": 48, "num_key_value_heads": 8,
                "vocab_size": 256000, "intermediate_size": 24576, "hidden_act": "relu2",
                "partial_rotary_factor": 0.5})"},
-       }) {
+};
+
+TEST(HuggingFace, FamiliesHaveTheParametersOfTheirCheckpoints) {
+  for (const auto& [parameters, config] : kCheckpoints)
     EXPECT_EQ(good_config(config).parameters(), parameters) << config;
-  }
 }
 
 TEST(HuggingFace, FalconHasThreeKinds) {
