@@ -179,8 +179,13 @@ bool OperatorBuilder::rings(double window) const {
 }
 
 void OperatorBuilder::merge_ring(Operator& core, const CoreWidths& widths, double window) const {
-  if (!rings(window)) return;
   const auto [queries, output, kv] = widths;
+  if (!rings(window)) {
+    // Keys and values of all ranks, and their gradients before these are given back; of windows a few.
+    if (mode_ == Mode::training && key_.context > 1 && window == 0)
+      core.working = attention_tensor(queries + 2.0 * key_.context * kv);
+    return;
+  }
   const double steps = key_.context, sums = steps - 1;
   const double forward = (2 + 3 * sums) * output;
   const double backward = 2 * (queries + kv) + 3 * sums * (queries + kv - std::min(queries, kv) / 2);

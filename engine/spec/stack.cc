@@ -65,6 +65,11 @@ Problems StackProfile::validate() const {
       !experts.shared_overlap || communication.expert_overlap == 0, "experts.shared_overlap",
       "excludes communication.expert_overlap: exchanges hide behind shared experts or behind the "
       "other of two passes");
+  problems.require(
+      communication.context_exchange == ContextExchange::ring || communication.context_overlap == 0,
+      "communication.context_exchange",
+      "gather leaves nothing to hide the exchange behind: attention waits for all keys and values; "
+      "it needs communication.context_overlap: 0");
   problems.require(head.deferred_weight_gradient || head.deferral_limit == 0, "head.deferral_limit",
                    "has no effect without head.deferred_weight_gradient: true");
   check_algorithms(communication.algorithms, problems);

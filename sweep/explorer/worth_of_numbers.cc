@@ -45,10 +45,12 @@ double Worth::reach(double base) const {
 }
 
 WorthOfNumbers worth_of_numbers(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan,
-                                ExecutionMode mode, double share,
+                                SimulateOptions options, double share,
                                 const std::function<bool(std::string_view)>& asked) {
+  options.time_infeasible = true;
+  if (options.mode == ExecutionMode::checked) options.mode = ExecutionMode::hierarchical;
   const auto seconds_of = [&](const Setting& changed) -> std::optional<double> {
-    const Prediction prediction = Simulator(changed, {.time_infeasible = true, .mode = mode}).run(plan);
+    const Prediction prediction = Simulator(changed, options).run(plan);
     if (!prediction.has_times()) return std::nullopt;
     return prediction.whole(study.phase()).value();
   };
@@ -59,7 +61,8 @@ WorthOfNumbers worth_of_numbers(const sweep::Study& study, const Setting& settin
   for (const nlohmann::ordered_json& group : hardware_fields(study, setting, plan))
     for (const nlohmann::ordered_json& field : group.at("fields")) {
       const auto& key = field.at("key").get_ref<const std::string&>();
-      if (!field.contains("worth") || (asked && !asked(key))) continue;
+      const bool has_unit = field.contains("worth") && field.at("value").get<double>() > 0;
+      if (!has_unit || (asked && !asked(key))) continue;
       const nlohmann::ordered_json& unit = field.at("worth");
       const auto value = field.at("value").get<double>(), step = unit.at("unit_step").get<double>();
       const auto at = [&](double factor) -> std::optional<double> {

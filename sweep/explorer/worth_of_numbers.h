@@ -35,9 +35,10 @@ struct WorthOfNumbers {
   std::vector<Worth> numbers;  ///< in the order of device, fabric and stack; none where there is no base
 };
 
-/// `share`: above 0, below 1. `asked`: of which keys; empty: all.
+/// `share`: above 0, below 1. `asked`: of which keys; empty: all. Numbers that are 0 are left out: no share moves them.
+/// What the mode `checked` would execute now and then is priced, so that all times are of one mode.
 WorthOfNumbers worth_of_numbers(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan,
-                                ExecutionMode mode, double share,
+                                SimulateOptions options, double share,
                                 const std::function<bool(std::string_view)>& asked = {});
 
 }  // namespace shardscape::explorer

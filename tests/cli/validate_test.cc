@@ -403,7 +403,7 @@ TEST_F(ValidateTest, SaysWhetherRowsKeepTheExpectedError) {
   const Finished text = run({"validate", "runs.csv"});
   EXPECT_TRUE(
       contains(text.out,
-               "  expected error: 0 of 2 rows within it (68 % should be), 2 beyond twice of it (5 %); of "
+               "  expected error: 0 of 2 rows within it (68 % should be), 2 beyond twice that (5 %); of "
                "those not within 2 measured slower, 0 faster\n"))
       << text.out;
 }

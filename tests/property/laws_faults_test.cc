@@ -21,6 +21,9 @@ constexpr double kRounding = 1e-9;
 /// operation to others (Graham's anomalies; sweep/study/README.md, Faults). Of 297 faults below 5 gain more than
 /// 0.1 %: 0.2, 0.2, 0.4, 1.2 and 3.4 %.
 constexpr double kSharedLinksBand = 0.04, kNoticed = 1e-3;
+/// The same where keys go round rings beside other groups: one fault gains 4.2 % (seed 23, tp 8, cp 2: eight rings and
+/// two tensor groups on one network).
+constexpr double kRingsBand = 0.045;
 
 enum class Links : std::uint8_t {
   any,   ///< rings, meshes, tori, switches of several dimensions
@@ -84,15 +87,14 @@ void try_faults(const Scenario& s, ExecutionMode mode, std::uint64_t seed, const
 }
 
 /// Three grades of one sick link and of one sick device on each random machine.
-Gains try_machines(ExecutionMode mode, Links links, std::uint64_t machines) {
+Gains try_machines(ExecutionMode mode, Links links, std::uint64_t machines,
+                   ContextExchange exchange = ContextExchange::ring) {
   Gains gains;
   for (std::uint64_t seed = 1; seed <= test::seeds(machines); ++seed) {
     test::ScenarioGenerator draw(seed + 60000);
     Scenario s = scenario(seed, links, draw);
-    // The band was measured with attention over all keys at once. Where keys go round a ring beside other groups one
-    // fault of these gains 4.2 %: seed 23, tp 8, cp 2, which are eight rings and two tensor groups on one network.
-    if (mode == ExecutionMode::flattened && links == Links::any)
-      s.setting.system.stack.communication.context_exchange = ContextExchange::gather;
+    s.setting.system.stack.communication.context_exchange = exchange;
+    if (exchange == ContextExchange::gather) s.setting.system.stack.communication.context_overlap = 0;
     const network::Fabric fabric(s.setting.system.fabric);
     if (fabric.links().empty()) continue;
     const auto link = static_cast<std::int32_t>(draw.below(fabric.links().size()));
@@ -135,10 +137,14 @@ TEST(FaultLaws, NoFaultHelpsExecutedBeyondTheBand) {
   // So many that the share of those that help, one in a hundred, is not that of a few machines.
   const Gains gains =
       try_machines(ExecutionMode::flattened, Links::any, test::size_of_case<std::uint64_t>(240, 60));
-  expect_none_helps(gains, kSharedLinksBand, 600);
+  expect_none_helps(gains, kRingsBand, 600);
   if (test::all_seeds()) {
     EXPECT_LE(gains.noticed, gains.tried / 50);
   }
+  // With attention over all keys at once.
+  expect_none_helps(try_machines(ExecutionMode::flattened, Links::any,
+                                 test::size_of_case<std::uint64_t>(240, 60), ContextExchange::gather),
+                    kSharedLinksBand, 600);
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ double kernels(const Operator& op, Pass pass) {
     case OperatorKind::gemm:
       return pass == Pass::backward ? 2 : 1;
     case OperatorKind::attention:
-      return op.attention.pieces + (pass == Pass::backward ? op.backward : op.forward).kernels;
+      return 1;  // in a ring, too: a layer's launch is a constant, of which its kernels share as they do without one
     case OperatorKind::pointwise:
       return (pass == Pass::backward ? op.backward : op.forward).kernels;
     case OperatorKind::collective:
@@ -163,7 +163,7 @@ void add_nodes(const std::vector<Operator>& operators, LayerPart part, const Tim
   }
 }
 
-/// Share of forward's kernels that are launched again; the attention core's are not counted here.
+/// Share of forward's kernels that are launched again; the attention core counts as one kernel, which is not launched again here.
 double repeated_kernels(const std::vector<Operator>& operators) {
   double repeated = 0, all = 0;
   for (const Operator& op : operators) {

@@ -176,10 +176,10 @@ class ContentionSum {
 
   /// The share of a step by which traffic of the slowest stage may be longer than that of the stage which ends last.
   [[nodiscard]] double uneven_stages(const ContendedData& data, const TimedStage& step) const {
-    Seconds uneven;
-    for (const ContendedData::Sent& sent : data.beside.sent) uneven += in_.pipeline.per_chunk() * sent.uneven;
-    for (const ContendedData::Sent& sent : data.once.sent) uneven += sent.uneven;
-    return uneven / step.step;
+    Seconds beside, once;
+    for (const ContendedData::Sent& sent : data.beside.sent) beside += in_.pipeline.per_chunk() * sent.uneven;
+    for (const ContendedData::Sent& sent : data.once.sent) once += sent.uneven;
+    return (beside + std::min(once, step.data_tail)) / step.step;  // of what goes once, what shows
   }
 
   /// The sum as a result.
@@ -481,7 +481,7 @@ namespace {
 void bound_by_messages(const StepMachine& machine, const ContentionSum& sum, const ContendedData& traffic,
                        const TimedStage& step, Breakdown& added) {
   const Seconds now = step.step + added.total();
-  const double boundaries = machine.in.plan.pipeline - 1;
+  const double boundaries = machine.in.plan.pipeline - (machine.in.pipeline.wraps() ? 0 : 1);
   if (step.messages <= Seconds(0) || sum.all_in_turn(traffic) + boundaries * step.messages <= now) return;
   const SentInStep sent = sent_in_step(machine);
   double busiest = 0;

@@ -271,7 +271,9 @@ int run_simulate(const SimulateArguments& arguments, const CommonOptions& common
   }
   outputs.write(prediction, details, setting);
   explorer::WorthOfNumbers worth;
-  if (arguments.worth) worth = explorer::worth_of_numbers(study, setting, point.plan, mode, kWorthShare);
+  if (arguments.worth)
+    worth = explorer::worth_of_numbers(study, setting, point.plan,
+                                       {.reference = common.reference, .mode = mode}, kWorthShare);
   if (arguments.json) {
     nlohmann::ordered_json json = to_json(simulated);
     if (draw) json["draw"] = to_json(DrawReport{*draw, setting, healthy, prediction});

@@ -144,8 +144,8 @@ class Validation {
     const auto evidence_file = evidence::find_evidence(make_catalog(common_));
     const auto evidence = evidence_file ? evidence::read_evidence(*evidence_file)
                                         : tl::expected<evidence::Table, yaml::Diagnostics>();
-    if (evidence)
-      for (ValidatedFile& file : files) file.promises = kept_promises(file.evaluation, *evidence);
+    if (!evidence) throw BadInput(evidence.error().to_string());
+    for (ValidatedFile& file : files) file.promises = kept_promises(file.evaluation, *evidence);
     return files;
   }
 

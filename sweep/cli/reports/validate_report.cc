@@ -136,7 +136,7 @@ void print_row_verdicts(std::ostream& out, const Evaluation& evaluation, const s
 /// Of a normal distribution 68 % of rows are within one sigma and 5 % beyond two.
 void print_promises(std::ostream& out, const KeptPromises& kept) {
   if (kept.rows == 0) return;
-  out << fmt::format("  expected error: {} of {} within it (68 % should be), {} beyond twice of it (5 %)",
+  out << fmt::format("  expected error: {} of {} within it (68 % should be), {} beyond twice that (5 %)",
                      format_count(kept.within), counted(kept.rows, "row"), format_count(kept.beyond));
   if (kept.slower + kept.faster > 0)
     out << fmt::format("; of those not within {} measured slower, {} faster", format_count(kept.slower),
@@ -281,8 +281,10 @@ ordered_json file_json(const ValidatedFile& file, const ValidateView& view) {
 KeptPromises kept_promises(const Evaluation& evaluation, const evidence::Table& evidence) {
   KeptPromises kept;
   for (const evidence::Residual& row : validate::residuals(evaluation)) {
-    const double sigma = evidence::assess(&evidence, row.regime).assessment.expected_error;
-    if (!(sigma > 0)) continue;  // nothing is known of such plans
+    const evidence::Finding finding = evidence::assess(&evidence, row.regime);
+    const double sigma = finding.assessment.expected_error;
+    const bool measured = evidence::most_of(finding.most, row.degrees) == finding.most;
+    if (!(sigma > 0) || !measured) continue;  // nothing is known of such plans
     ++kept.rows;
     const double off = std::abs(row.error);
     if (off <= sigma) {

@@ -64,10 +64,11 @@ void print_worth(std::ostream& out, const explorer::WorthOfNumbers& worth, doubl
   table.print(out, 2);
   const std::size_t idle = worth.numbers.size() - moving.size();
   out << fmt::format(
-      "  {} move the time here by 0.001 % or more, {} do not. A step is a straight line through what {} more "
+      "  {} {} the time here by 0.001 % or more, {} do not. A step is a straight line through what {} more "
       "and less "
       "give.\n",
-      counted(moving.size(), "number"), format_count(idle), format_percent(share, 0));
+      counted(moving.size(), "number"), moving.size() == 1 ? "moves" : "move", format_count(idle),
+      format_percent(share, 0));
 }
 
 }  // namespace shardscape::cli

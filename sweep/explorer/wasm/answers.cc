@@ -200,7 +200,7 @@ Json Answers::worth(const Json& request) {
   if (!(share > 0 && share < 1)) throw Refused({"share: must be above 0 and below 1"});
   const auto keys = request.at("keys").get<std::vector<std::string>>();
   const auto asked = [&](std::string_view key) { return std::ranges::find(keys, key) != keys.end(); };
-  return cli::to_json(worth_of_numbers(study, point.setting, point.plan, study.mode, share, asked));
+  return cli::to_json(worth_of_numbers(study, point.setting, point.plan, {.mode = study.mode}, share, asked));
 }
 
 Json Answers::sweep(const Json& request) const {

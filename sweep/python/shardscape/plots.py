@@ -44,8 +44,8 @@ def breakdown(rows: Rows, labels: Sequence[str] | None = None, axes: Axes | None
 
 
 def front(points: pd.DataFrame, x: str = "memory_peak_bytes", y: str | None = None, axes: Axes | None = None) -> Axes:
-    """The feasible points by two columns, bytes in GiB, and their Pareto front. y: None: the first objective that is not
-    x. Of many points those are drawn that the picture can tell apart."""
+    """The feasible points by two columns, bytes in GiB, and their Pareto front. y: None: the first objective that is
+    not x. Of many points those are drawn that the picture can tell apart."""
     axes = axes or _axes()
     better = points.attrs.get("better", {})
     objectives = [name for name in points.attrs.get("objectives", "").split() if name != x]
@@ -160,15 +160,17 @@ _GIB = 2.0**30
 
 
 def _told_apart(points: np.ndarray) -> np.ndarray:
-    """Of many points, one in each cell of a grid finer than a picture, even steps of the logarithm where all are above 0:
-    millions of marks would take minutes to draw over each other."""
+    """Of many points, one in each cell of a grid finer than a picture, and one in each of a grid of logarithms where
+    all are above 0, as the axes may be either: millions of marks would take minutes to draw over each other."""
     most, cells = 20_000, 1_000
     if len(points) <= most:
         return points
-    places = np.log(points) if (points > 0).all() else points
-    low, extent = places.min(axis=0), np.ptp(places, axis=0)
-    grid = ((places - low) / np.where(extent > 0, extent, 1) * cells).astype(np.int64)
-    return points[np.sort(np.unique(grid[:, 0] * (cells + 1) + grid[:, 1], return_index=True)[1])]
+    kept = np.zeros(len(points), bool)
+    for places in (points, np.log(points)) if (points > 0).all() else (points,):
+        low, extent = places.min(axis=0), np.ptp(places, axis=0)
+        grid = ((places - low) / np.where(extent > 0, extent, 1) * cells).astype(np.int64)
+        kept[np.unique(grid[:, 0] * (cells + 1) + grid[:, 1], return_index=True)[1]] = True
+    return points[kept]
 
 
 def _unit(points: pd.DataFrame, name: str) -> Any:

@@ -65,9 +65,9 @@ class Result:
 
     def worth(self) -> pandas.DataFrame:
         """What one more unit of each number of device, fabric and stack is worth to this plan: a table with the columns
-        `key` (as `set` takes it), `unit_text` ("1 GB/s more", "1 us less"), `per_unit_s` (seconds by which one more unit
-        changes the time of a step or request), `more_s` and `less_s` (the time with 5 % more and less; NaN where the
-        number may not be so). Each number costs two simulations. InputError where faults were given."""
+        `key` (as `set` takes it), `unit_text` ("1 GB/s more", "1 us less"), `per_unit_s` (seconds by which one more
+        unit changes the time of a step or request), `more_s` and `less_s` (the time with 5 % more and less; NaN where
+        the number may not be so). Each number costs two simulations. InputError where faults were given."""
         import pandas
 
         document = json.loads(self._run(json=True, worth=True))
