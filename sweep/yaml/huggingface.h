@@ -18,9 +18,10 @@ namespace shardscape::yaml {
 std::optional<ModelSpec> read_huggingface(const std::string& text, const std::string& name,
                                           const std::string& source, Diagnostics& diagnostics);
 
-/// What most families call alike: layers, width, and experts of a layer (0: none, or not known).
+/// What most families call alike: layers, width, experts of a layer (0: none, or not known); and, 0 where they are not
+/// known, KV heads, width of the MLP or of an expert, and vocabulary.
 struct HuggingFaceShape {
-  double layers, hidden, experts;
+  double layers, hidden, experts, kv_heads, ffn_hidden, vocabulary;
 };
 /// Nothing where the text is no config or does not say it.
 std::optional<HuggingFaceShape> huggingface_shape(const std::string& text);
