@@ -32,7 +32,7 @@ TEST_F(PresetsTest, ShownPresetIsAPresetItself) {
 }
 
 TEST_F(PresetsTest, TheNearestPresetHasTheSizesOfAConfigThatIsNotRead) {
-  // Llama 3.1 8B with a key that nobody knows. Others are as deep and as wide, but have other heads, MLPs, vocabularies.
+  // Llama 3.1 8B with a key that nobody knows. Others are as deep and wide, of other heads, MLPs and vocabularies.
   write("config.json", R"({"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
     "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "foo": 3})");
   const Finished finished = run({"presets", "config.json"});

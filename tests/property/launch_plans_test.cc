@@ -244,7 +244,7 @@ TEST(LaunchPlans, ShareOfMemoryGivesThePlansCache) {
     const Launch sglang = launched(*find_framework("sglang"), setting, plan);
     const double whole = share(vllm.command, "--gpu-memory-utilization");
     const double fixed = share(sglang.command, "--mem-fraction-static");
-    double nearest[2] = {capacity, capacity};  // bytes by which the cache of a stage is larger than due
+    double nearest[2] = {capacity, capacity};  // bytes that the cache of a stage lacks
     for (const MemoryUse& use : details.stage_memory) {
       const double others = (use.total() - use.kv_cache).value(), held = use.kv_cache.value();
       const double due = std::max(held, kv_share * (capacity - others));

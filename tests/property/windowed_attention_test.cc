@@ -1,5 +1,5 @@
-// Attention that meets the last tokens only: is its backward slower than its forward, and are the blocks at the edges of
-// a window counted in both?
+// Attention that meets the last tokens only: is its backward slower than its forward, and are the blocks at the edges
+// of a window counted in both?
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
