@@ -50,8 +50,7 @@ FlopsPerSecond busy_sustained(double busy, Precision precision, const DeviceSpec
 /// edges, on average half a block of keys for a query at each. Of a causal mask alone `cap` accounts for them.
 double made_scores(const AttentionShape& shape) {
   if (shape.visible >= 0.5) return shape.scores() * shape.visible;
-  const double edges = (1 - 2 * shape.visible) * kBlockRows / shape.keys;
-  return shape.scores() * std::min(0.5, shape.visible + edges);
+  return shape.scores() * std::min(0.5, shape.visible + (1 - 2 * shape.visible) * kBlockRows / shape.keys);
 }
 
 OperatorCost flash(const AttentionShape& shape, const FlashPass& pass, Precision precision,

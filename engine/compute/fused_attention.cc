@@ -265,19 +265,6 @@ OperatorCost decode_kernel(const AttentionShape& s, Precision kv_precision, cons
           {Flops(4 * s.head_dim * s.scores()), bytes}};
 }
 
-OperatorCost backward_by_share(const AttentionShape& shape, AttentionKernel kernel, Precision precision,
-                               const DeviceSpec& device) {
-  constexpr double kHopper = 0.45, kBlackwell = 0.34;  // see the header
-  if (is_named(kernel, device) && device.architecture != Architecture::ampere) {
-    const double share = device.architecture == Architecture::hopper ? kHopper : kBlackwell;
-    return flash_backward(shape, precision, with_shares(device, 1, share));
-  }
-  if (kernel != AttentionKernel::flash_alibi) return flash_backward(shape, precision, device);
-  const AlibiShares shares = alibi_shares(device);
-  const double length = 1 / (1 + kAlibiKeys / shape.keys);
-  return flash_backward(shape, precision, with_shares(device, 1, shares.backward * length));
-}
-
 }  // namespace
 
 OperatorCost fused_forward(const AttentionShape& shape, AttentionKernel kernel, Precision precision,
@@ -291,7 +278,13 @@ OperatorCost fused_forward(const AttentionShape& shape, AttentionKernel kernel, 
 
 OperatorCost fused_backward(const AttentionShape& shape, AttentionKernel kernel, Precision precision,
                             const DeviceSpec& device) {
-  OperatorCost cost = backward_by_share(shape, kernel, precision, device);
+  constexpr double kHopper = 0.45, kBlackwell = 0.34;  // see the header
+  double share = device.attention.backward;
+  if (is_named(kernel, device) && device.architecture != Architecture::ampere)
+    share = device.architecture == Architecture::hopper ? kHopper : kBlackwell;
+  if (kernel == AttentionKernel::flash_alibi)
+    share = alibi_shares(device).backward * (1 / (1 + kAlibiKeys / shape.keys));
+  OperatorCost cost = flash_backward(shape, precision, with_shares(device, 1, share));
   cost.time = std::max(cost.time, fused_forward(shape, kernel, precision, device).time);
   return cost;
 }

@@ -26,11 +26,10 @@ PromptBlocks prompt_blocks(const Shape& s, double most_rows) {
              : s.queries <= 2 * kFewestRows ? 2 * kFewestRows
                                             : most_rows;
   out.blocks = s.batch * s.heads * std::ceil(s.queries / out.rows);
-  const double keys = kKeysOfOneStep * std::ceil(s.keys / kKeysOfOneStep);  // whole steps
-  // Rows of a block see keys up to the block's last row: half a block more than a causal mask leaves, with a window a
-  // whole one.
+  const double keys = kKeysOfOneStep * std::ceil(s.keys / kKeysOfOneStep);
+  // Rows of a block see keys up to its last row and from its first on: half a block more than the mask leaves, each.
   out.seen = std::min(keys, s.visible * keys + (1 - s.visible) * out.rows);
-  // A window of w of n keys leaves w / n - (w / n)^2 / 2 of their pairs, all keys (w = n) the half or more.
+  // A window of w of n keys leaves w / n - (w / n)^2 / 2 of their pairs.
   const double window = s.visible < 0.5 ? keys * (1 - std::sqrt(1 - 2 * s.visible)) + out.rows : keys;
   out.most = std::min(keys, window);
   return out;

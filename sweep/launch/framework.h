@@ -31,8 +31,8 @@ struct Case {
   std::string
       model;  ///< for programs that read a checkpoint: its name where the model has one, else the model's
   bool dense_together = false;  ///< as Framework::dense_together
-  /// Of a server: the share of a device's memory that everything on it needs with the plan's cache, where it needs
-  /// most; and that of weights and cache in the memory beside the reserve. 0: not known.
+  /// Of a server with the plan's cache: all that it needs over the device's memory, and its weights and cache over that
+  /// beside the reserve, on the stage where they are most. 0: not known.
   double memory_share = 0, static_share = 0;
 
   [[nodiscard]] const ModelSpec& shape() const { return setting.model; }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <sstream>
 
@@ -239,12 +238,12 @@ void add_program(const Framework& framework, const Case& of, const Answer& answe
 // ---- memory ----
 
 /// Sets the shares of memory of a server whose stages use so much, with the caches of the requests in flight. The
-/// plan's cache is kv_share of what the others leave, on every stage that of as many tokens. Shares are rounded down to
-/// four digits, but never below what the requests in flight need.
+/// plan's cache is kv_share of what the others leave, on every stage for as many tokens. Shares are rounded down, but
+/// not below what the requests in flight need.
 void set_memory(const std::vector<MemoryUse>& stages, Case& of) {
   constexpr double kDigits = 1e4, kRounding = 1e-6;
   const Bytes capacity = of.setting.system.device.memory_capacity();
-  double caches = std::numeric_limits<double>::infinity();  // the plan's over those of the requests in flight
+  double caches = HUGE_VAL;  // the plan's over those of the requests in flight
   for (const MemoryUse& use : stages)
     if (use.kv_cache > Bytes(0))
       caches = std::min(caches, of.stack().serving.kv_share * ((capacity - use.total()) / use.kv_cache + 1));

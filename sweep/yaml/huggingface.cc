@@ -42,8 +42,7 @@ Scan scan(std::string_view text) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     if (text[at] == '{' || text[at] == '[') open.emplace_back();
     if ((text[at] == '}' || text[at] == ']') && open.size() > 1) open.pop_back();
-    found.too_deep = open.size() > kDeepest + 1;
-    if (found.too_deep) break;
+    if (open.size() > kDeepest + 1) return {true, {}};
     if (text[at] != '"') continue;
     const std::size_t begin = at++;
     for (; at < text.size() && text[at] != '"'; ++at) at += text[at] == '\\' ? 1 : 0;

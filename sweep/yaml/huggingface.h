@@ -18,8 +18,7 @@ namespace shardscape::yaml {
 std::optional<ModelSpec> read_huggingface(const std::string& text, const std::string& name,
                                           const std::string& source, Diagnostics& diagnostics);
 
-/// What most families call alike: layers, width, experts of a layer (0: none, or not known); and, 0 where they are not
-/// known, KV heads, width of the MLP or of an expert, and vocabulary.
+/// What most families call alike; 0: none, or not known. `ffn_hidden`: the width of the MLP, or of an expert.
 struct HuggingFaceShape {
   double layers, hidden, experts, kv_heads, ffn_hidden, vocabulary;
 };
