@@ -46,9 +46,16 @@ FlopsPerSecond busy_sustained(double busy, Precision precision, const DeviceSpec
   return units / std::sqrt(std::sqrt(1 + squared * squared));
 }
 
+/// Scores that a fused kernel makes: those that the mask leaves and, under a window, the rest of the blocks at its two
+/// edges, on average half a block of keys for a query at each. Of a causal mask alone `cap` accounts for them.
+double made_scores(const AttentionShape& shape) {
+  if (shape.visible >= 0.5) return shape.scores() * shape.visible;
+  return shape.scores() * std::min(0.5, shape.visible + (1 - 2 * shape.visible) * kBlockRows / shape.keys);
+}
+
 OperatorCost flash(const AttentionShape& shape, const FlashPass& pass, Precision precision,
                    const DeviceSpec& device) {
-  const double scores = shape.scores() * shape.visible;
+  const double scores = made_scores(shape);
   const Flops flops(pass.flops_per_dim * shape.head_dim * scores);
   const double blocks = shape.batch * shape.heads * std::ceil(pass.rows / kBlockRows);
   const double busy = busy_share(blocks, device);
@@ -61,9 +68,12 @@ OperatorCost flash(const AttentionShape& shape, const FlashPass& pass, Precision
                        pass.tensor_passes;
   const Seconds stream = Bytes(bytes) / device.hbm_sustained();
   const Seconds launch = pass.kernels * device.kernel_latency;
-  return {launch + std::max(arithmetic, stream),
-          name_bound(launch, arithmetic, stream),
-          {flops + Flops((kSoftmaxFlops + shape.score_flops) * scores), Bytes(bytes)}};
+  const double seen = shape.scores() * shape.visible;  // of the work those count that the mask leaves
+  return {
+      launch + std::max(arithmetic, stream),
+      name_bound(launch, arithmetic, stream),
+      {Flops(pass.flops_per_dim * shape.head_dim * seen) + Flops((kSoftmaxFlops + shape.score_flops) * seen),
+       Bytes(bytes)}};
 }
 
 GemmShape score_product(const AttentionShape& shape) {

@@ -25,8 +25,8 @@
 //         the best (num_splits_heuristic of its source), FlashInfer balances chunks of keys over the SMs (Ye
 //         et al. 2025, arXiv:2501.01005, section 3.3). So one more SM never costs time.
 //
-// Left out: blocks on the causal diagonal, which kernels compute in full (`cap` accounts for them); the queries and
-// outputs of decode.
+// Left out: blocks on the causal diagonal, which kernels compute in full (`cap` accounts for them; under a window they
+// count); the queries and outputs of decode.
 #pragma once
 
 #include <utility>

@@ -174,21 +174,20 @@ double joined(double a, double b, double n) {
 OperatorCost prompt_kernel(const AttentionShape& s, Precision precision, const DeviceSpec& device) {
   const PromptKernel& k = kPrompt[row_of(device)];
   const double sms = sms_of(device), clock = device.sm.clock.value();
-  const auto [rows, blocks, keys, seen] = prompt_blocks(s, k.most_rows);
+  const auto [rows, blocks, seen, most] = prompt_blocks(s, k.most_rows);
   const double products = k.products * device.tensor_peak(precision).value() / sms;
   // Soft caps and biases lengthen the work beside the products.
   const double exponential = (1 + s.score_flops / kSoftmaxFlops) / (k.exponentials * clock);
   const double score = std::pow(
       std::pow(exponential, k.overlap) + std::pow(4 * s.head_dim / products, k.overlap), 1 / k.overlap);
   const double sum = blocks * (k.start + score * rows * seen);
-  const double longest = k.start + score * rows * keys;
+  const double longest = k.start + score * rows * most;
   const double arithmetic = std::max(longest, sum / sms + longest / 2 * std::min(1.0, blocks / sms));
   const double bytes =
       2 * bytes_per_element(precision) * s.batch * s.head_dim * (s.heads * s.queries + s.kv_heads * s.keys);
   const double stream = Bytes(bytes) / device.hbm_sustained() / Seconds(1);
-  const Bound bound = stream > arithmetic ? Bound::hbm : Bound::compute;
   return {device.kernel_latency + Seconds(std::max(arithmetic, stream)) / device.attention.prompt_rate,
-          bound,
+          bound_of_blocks(device.kernel_latency.value(), k.start, arithmetic, stream),
           {Flops(4 * s.head_dim * s.scores() * s.visible), Bytes(bytes)}};
 }
 
@@ -280,14 +279,14 @@ OperatorCost fused_forward(const AttentionShape& shape, AttentionKernel kernel, 
 OperatorCost fused_backward(const AttentionShape& shape, AttentionKernel kernel, Precision precision,
                             const DeviceSpec& device) {
   constexpr double kHopper = 0.45, kBlackwell = 0.34;  // see the header
-  if (is_named(kernel, device) && device.architecture != Architecture::ampere) {
-    const double share = device.architecture == Architecture::hopper ? kHopper : kBlackwell;
-    return flash_backward(shape, precision, with_shares(device, 1, share));
-  }
-  if (kernel != AttentionKernel::flash_alibi) return flash_backward(shape, precision, device);
-  const AlibiShares shares = alibi_shares(device);
-  const double length = 1 / (1 + kAlibiKeys / shape.keys);
-  return flash_backward(shape, precision, with_shares(device, 1, shares.backward * length));
+  double share = device.attention.backward;
+  if (is_named(kernel, device) && device.architecture != Architecture::ampere)
+    share = device.architecture == Architecture::hopper ? kHopper : kBlackwell;
+  if (kernel == AttentionKernel::flash_alibi)
+    share = alibi_shares(device).backward * (1 / (1 + kAlibiKeys / shape.keys));
+  OperatorCost cost = flash_backward(shape, precision, with_shares(device, 1, share));
+  cost.time = std::max(cost.time, fused_forward(shape, kernel, precision, device).time);
+  return cost;
 }
 
 OperatorCost fused_decode(const AttentionShape& shape, AttentionKernel kernel, Precision kv_precision,

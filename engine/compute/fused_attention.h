@@ -9,7 +9,7 @@
 //
 //          or the stream of Q, K, V and O, if that takes longer. Half of the longest block is what stands out
 //          at the end of many.
-// backward FLOPs / (share x peak), the share by kernel: as flash_backward (attention.h) with another cap.
+// backward FLOPs / (share x peak), the share by kernel: as flash_backward (attention.h); never quicker than forward.
 // decode   One CTA per sequence, KV head and part of the keys, which its group of query heads shares. On Hopper
 //          tiles of 256 keys (four warps of 64) are dealt to up to eight CTAs for every SM, the waves that
 //          TensorRT-LLM's XQA kernels aim at; else they are whole or cut so that the SMs are busy once or twice,

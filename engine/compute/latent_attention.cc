@@ -95,7 +95,7 @@ double latent_ctas(const LatentShape& s, const LatentDecode& k, Precision cache,
 OperatorCost latent_prompt(const LatentShape& s, Precision cache, const DeviceSpec& device) {
   const LatentPrompt& k = kLatentPrompt[latent_row(device)];
   const double sms = static_cast<double>(device.sm.count), clock = device.sm.clock.value();
-  const auto [rows, blocks, keys, seen] = prompt_blocks(s, k.most_rows);
+  const auto [rows, blocks, seen, most] = prompt_blocks(s, k.most_rows);
   const double score_flops = 2 * (s.nope_dim + s.rope_dim + s.value_dim);
   const Precision type = device.supports(Precision::bf16) ? Precision::bf16 : Precision::fp16;
   const double products =
@@ -103,7 +103,7 @@ OperatorCost latent_prompt(const LatentShape& s, Precision cache, const DeviceSp
   const double score = std::pow(
       std::pow(1 / (k.exponentials * clock), k.overlap) + std::pow(score_flops / products, k.overlap),
       1 / k.overlap);
-  const double longest = k.start + score * rows * keys;
+  const double longest = k.start + score * rows * most;
   const double sum = blocks * (k.start + score * rows * seen);
   const double arithmetic = std::max(longest, sum / sms + longest / 2 * std::min(1.0, blocks / sms));
   const double tokens = s.batch * s.queries;
@@ -112,7 +112,7 @@ OperatorCost latent_prompt(const LatentShape& s, Precision cache, const DeviceSp
                        tokens * k.cache * s.cached();
   const double stream = bytes / device.hbm_peak().value();
   return {Seconds(k.call + arithmetic + stream),
-          stream > arithmetic ? Bound::hbm : Bound::compute,
+          bound_of_blocks(k.call, k.start, arithmetic, stream),
           {Flops(score_flops * s.batch * s.heads * s.queries * s.keys * s.visible), Bytes(bytes)}};
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -22,18 +23,28 @@ namespace {
 using Json = nlohmann::ordered_json;
 using yaml::Leaf;
 
-/// One more unit of a number, as a reader thinks of it.
+/// One more unit of a number, as a reader thinks of it; less than 0: one less.
 struct Unit {
   yaml::Dimension dimension;
-  double step;
-  const char* text;
+  double step, parts = 1;  ///< step / parts in base units
 };
-constexpr std::array<Unit, 6> kUnits = {{{yaml::Dimension::bandwidth, 1e9, "1 GB/s more"},
-                                         {yaml::Dimension::data, 1e9, "1 GB more"},
-                                         {yaml::Dimension::work_rate, 1e12, "1 TFLOP/s more"},
-                                         {yaml::Dimension::time, -1e-6, "1 us less"},
-                                         {yaml::Dimension::frequency, 1e6, "1 MHz more"},
-                                         {yaml::Dimension::power, 1, "1 W more"}}};
+constexpr std::array<Unit, 6> kUnits = {{{yaml::Dimension::bandwidth, 1e9},
+                                         {yaml::Dimension::data, 1e9},
+                                         {yaml::Dimension::work_rate, 1e12},
+                                         {yaml::Dimension::time, -1, 1e6},
+                                         {yaml::Dimension::frequency, 1e6},
+                                         {yaml::Dimension::power, 1}}};
+
+/// The step whose worth is told: of the unit, its tenth, hundredth, ... the largest that is at most a tenth of the
+/// number, as worths are straight lines through small changes. `per_unit`: base units in one of the number's.
+Json worth_step(Unit unit, double value, double per_unit = 1) {
+  constexpr double kMostShare = 0.1 * (1 + 1e-9);
+  while (value > 0 && std::abs(unit.step) > kMostShare * value * per_unit * unit.parts) unit.parts *= 10;
+  const double step = unit.step / unit.parts;
+  return {
+      {"unit_step", step / per_unit},
+      {"unit_text", yaml::format_quantity(std::abs(step), unit.dimension) + (step < 0 ? " less" : " more")}};
+}
 
 std::string label_of(std::string_view path) {
   std::string text(path);
@@ -100,8 +111,7 @@ std::optional<Json> field_of(const Leaf& leaf, std::string_view path, const yaml
   field["unit"] = quantity ? yaml::row_of(leaf.dimension).unit : "1";
   if (!quantity) return field;
   for (const Unit& unit : kUnits)
-    if (unit.dimension == leaf.dimension)
-      field["worth"] = {{"unit_step", unit.step}, {"unit_text", unit.text}};
+    if (unit.dimension == leaf.dimension) field["worth"] = worth_step(unit, *value);
   return field;
 }
 
@@ -111,7 +121,7 @@ void give_peak_its_unit(const Setting& setting, Json& field) {
   const Precision precision = setting.policy().products;
   if (field["key"] != fmt::format("hardware.device.sm.tensor_flops_per_clock.{}", name_of(precision))) return;
   const double per_unit = static_cast<double>(device.sm.count) * device.sm.clock.value();
-  if (per_unit > 0) field["worth"] = {{"unit_step", 1e12 / per_unit}, {"unit_text", "1 TFLOP/s more"}};
+  if (per_unit > 0) field["worth"] = worth_step({yaml::Dimension::work_rate, 1e12}, field["value"], per_unit);
 }
 
 Json workload_fields(const yaml::Node& workload) {

@@ -97,6 +97,8 @@ const std::vector<DerivedFact>& derived_facts() {
       number(
           "drafts",
           [](C of) { return of.workload().load ? real(of.workload().load->speculation.draft_tokens) : 0.0; }),
+      number("memory_share", [](C of) { return of.memory_share; }),
+      number("static_share", [](C of) { return of.static_share; }),
       number("expert_layers", [](C of) { return real(of.shape().expert_layers()); }),
       number("bucket_elements", bucket_elements),
       truth("training", [](C of) { return of.workload().phase == Phase::training; }),

@@ -31,6 +31,9 @@ struct Case {
   std::string
       model;  ///< for programs that read a checkpoint: its name where the model has one, else the model's
   bool dense_together = false;  ///< as Framework::dense_together
+  /// Of a server with the plan's cache: all that it needs over the device's memory, and its weights and cache over that
+  /// beside the reserve, on the stage where they are most. 0: not known.
+  double memory_share = 0, static_share = 0;
 
   [[nodiscard]] const ModelSpec& shape() const { return setting.model; }
   [[nodiscard]] const StackProfile& stack() const { return setting.system.stack; }

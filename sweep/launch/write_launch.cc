@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <sstream>
 
 #include "engine/base/shell_words.h"
+#include "engine/simulate.h"
 #include "engine/spec/plan_axes.h"
 #include "sweep/launch/facts.h"
 #include "sweep/launch/said_items.h"
@@ -233,6 +235,34 @@ void add_program(const Framework& framework, const Case& of, const Answer& answe
   launch.command += (of.pool == Pool::whole ? "" : "exec ") + command_of(program, written);
 }
 
+// ---- memory ----
+
+/// Sets the shares of memory of a server whose stages use so much, with the caches of the requests in flight. The
+/// plan's cache is kv_share of what the others leave, on every stage for as many tokens. Shares are rounded down, but
+/// not below what the requests in flight need.
+void set_memory(const std::vector<MemoryUse>& stages, Case& of) {
+  constexpr double kDigits = 1e4, kRounding = 1e-6;
+  const Bytes capacity = of.setting.system.device.memory_capacity();
+  double caches = HUGE_VAL;  // the plan's over those of the requests in flight
+  for (const MemoryUse& use : stages)
+    if (use.kv_cache > Bytes(0))
+      caches = std::min(caches, of.stack().serving.kv_share * ((capacity - use.total()) / use.kv_cache + 1));
+  if (!std::isfinite(caches)) return;
+  const auto most = [&](const auto& share_of) {
+    double whole = 0, needed = 0;
+    for (const MemoryUse& use : stages) {
+      whole = std::max(whole, share_of(use, (caches - 1) * use.kv_cache));
+      needed = std::max(needed, share_of(use, Bytes(0)));
+    }
+    whole = std::max(std::floor(whole * kDigits + kRounding), std::ceil(needed * kDigits - kRounding));
+    return std::min(1.0, whole / kDigits);
+  };
+  of.memory_share = most([&](const MemoryUse& use, Bytes more) { return (use.total() + more) / capacity; });
+  of.static_share = most([&](const MemoryUse& use, Bytes more) {
+    return (use.weights + use.kv_cache + more) / (capacity - use.reserve);
+  });
+}
+
 // ---- two pools ----
 
 /// Ports of servers are so far apart that none takes another's further ones: channels of caches from 50 on, one for
@@ -402,6 +432,12 @@ Launch write_launch(const Framework& framework, const LaunchWish& wish) {
     add(decode_plan(wish.plan), Pool::decode);
   } else {
     add(wish.plan, Pool::whole);
+  }
+  if (framework.phase == Phase::inference) {
+    Details details;
+    Simulator(wish.setting, {.load_floors = true}).run(wish.plan, {}, &details);
+    for (Case& of : cases)
+      set_memory(of.pool == Pool::prefill ? details.prefill.stage_memory : details.stage_memory, of);
   }
   if (framework.name == "dynamo") return deployment(framework, wish, cases);
   Launch launch;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -28,24 +29,29 @@ void read_architectures(HuggingFaceConfig& config) {
   }
 }
 
-/// Whether lists and objects are nested deeper than any config's: copying and writing them recurses.
-bool too_deep(std::string_view text) {
-  constexpr int kDeepest = 64;
-  int depth = 0;
-  bool quoted = false;
+/// What is found in a text of JSON, valid or not, before it is parsed.
+struct Scan {
+  /// Lists and objects are nested deeper than any config's: copying and writing them recurses.
+  bool too_deep = false;
+  std::vector<std::pair<std::size_t, std::size_t>> repeated;  ///< places of keys that an object has twice
+};
+Scan scan(std::string_view text) {
+  constexpr std::size_t kDeepest = 64;
+  Scan found;
+  std::vector<std::map<std::string_view, std::size_t>> open(1);  // keys of the objects around
   for (std::size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (quoted && c == '\\') {
-      ++at;
-    } else if (c == '"') {
-      quoted = !quoted;
-    } else if (!quoted && (c == '[' || c == '{')) {
-      if (++depth > kDeepest) return true;
-    } else if (!quoted && (c == ']' || c == '}')) {
-      --depth;
-    }
+    if (text[at] == '{' || text[at] == '[') open.emplace_back();
+    if ((text[at] == '}' || text[at] == ']') && open.size() > 1) open.pop_back();
+    if (open.size() > kDeepest + 1) return {true, {}};
+    if (text[at] != '"') continue;
+    const std::size_t begin = at++;
+    for (; at < text.size() && text[at] != '"'; ++at) at += text[at] == '\\' ? 1 : 0;
+    const std::size_t next = text.find_first_not_of(" \t\r\n", at + 1);
+    if (next == std::string_view::npos || text[next] != ':') continue;
+    const auto [first, fresh] = open.back().try_emplace(text.substr(begin, at + 1 - begin), begin);
+    if (!fresh) found.repeated.emplace_back(first->second, begin);
   }
-  return false;
+  return found;
 }
 
 /// The config of the language model where it stands inside that of a model which sees or hears as well, with what the
@@ -91,8 +97,10 @@ Diagnostic syntax_error(const std::string& text, const std::string& source, cons
 std::optional<ModelSpec> read_huggingface(const std::string& text, const std::string& name,
                                           const std::string& source, Diagnostics& diagnostics) {
   Json json;
-  if (too_deep(text)) {
-    diagnostics.add({std::make_shared<const std::string>(source), 1, 1}, "",
+  const auto place = std::make_shared<const std::string>(source);
+  const Scan found = scan(text);
+  if (found.too_deep) {
+    diagnostics.add({place, 1, 1}, "",
                     "must be a Hugging Face config: lists and objects are nested more than 64 deep");
     return std::nullopt;
   }
@@ -102,7 +110,7 @@ std::optional<ModelSpec> read_huggingface(const std::string& text, const std::st
     diagnostics.add(syntax_error(text, source, error));
     return std::nullopt;
   } catch (const Json::exception& error) {  // such as a number beyond the range of a double
-    diagnostics.add({std::make_shared<const std::string>(source), 1, 1}, "", plain_message(error, "] "));
+    diagnostics.add({place, 1, 1}, "", plain_message(error, "] "));
     return std::nullopt;
   }
   if (!json.is_object()) {
@@ -110,6 +118,14 @@ std::optional<ModelSpec> read_huggingface(const std::string& text, const std::st
         .problem("", "must be a Hugging Face config: one JSON object");
     return std::nullopt;
   }
+  for (const auto& [first, second] : found.repeated) {
+    if (diagnostics.full()) break;
+    const TextPlace here = place_of(text, second), before = place_of(text, first);
+    diagnostics.add({place, here.line, here.column},
+                    text.substr(second + 1, text.find('"', second + 1) - second - 1),
+                    fmt::format("duplicate key; first given at {}:{}", before.line, before.column));
+  }
+  if (!found.repeated.empty()) return std::nullopt;
   json = language_model(json);
   HuggingFaceConfig config(json, text, source, diagnostics);
   const std::vector<std::string> architectures = config.texts("architectures");
@@ -133,7 +149,7 @@ std::optional<ModelSpec> read_huggingface(const std::string& text, const std::st
 }
 
 std::optional<HuggingFaceShape> huggingface_shape(const std::string& text) {
-  if (too_deep(text)) return std::nullopt;
+  if (scan(text).too_deep) return std::nullopt;
   const Json json = Json::parse(text, nullptr, false);
   if (!json.is_object()) return std::nullopt;
   const Json config = language_model(json);
@@ -144,7 +160,10 @@ std::optional<HuggingFaceShape> huggingface_shape(const std::string& text) {
   };
   HuggingFaceShape shape{number({"num_hidden_layers", "n_layer", "n_layers", "num_layers"}),
                          number({"hidden_size", "n_embd", "d_model"}),
-                         number({"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"})};
+                         number({"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"}),
+                         number({"num_key_value_heads", "num_kv_heads"}),
+                         number({"moe_intermediate_size", "intermediate_size", "n_inner", "ffn_dim"}),
+                         number({"vocab_size"})};
   if (!(shape.layers >= 1) || !(shape.hidden >= 1)) return std::nullopt;
   return shape;
 }

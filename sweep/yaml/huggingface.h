@@ -18,9 +18,9 @@ namespace shardscape::yaml {
 std::optional<ModelSpec> read_huggingface(const std::string& text, const std::string& name,
                                           const std::string& source, Diagnostics& diagnostics);
 
-/// What most families call alike: layers, width, and experts of a layer (0: none, or not known).
+/// What most families call alike; 0: none, or not known. `ffn_hidden`: the width of the MLP, or of an expert.
 struct HuggingFaceShape {
-  double layers, hidden, experts;
+  double layers, hidden, experts, kv_heads, ffn_hidden, vocabulary;
 };
 /// Nothing where the text is no config or does not say it.
 std::optional<HuggingFaceShape> huggingface_shape(const std::string& text);

@@ -197,7 +197,7 @@ const char* HuggingFaceConfig::activation(HuggingFaceNames names, MlpKind& kind)
 }
 
 std::string HuggingFaceConfig::layer_pattern(HuggingFaceNames names, std::string_view local,
-                                             std::string_view whole) {
+                                             std::string_view whole, std::int64_t layers) {
   const char* const key = names.first;
   if (!present(key)) return "";
   bool bad = false;
@@ -224,7 +224,11 @@ std::string HuggingFaceConfig::layer_pattern(HuggingFaceNames names, std::string
                              local));
     return "";
   };
-  return expand(expand, json_.at(key));
+  std::string pattern = expand(expand, json_.at(key));
+  if (!bad && std::ssize(pattern) != layers && layers >= 1)
+    problem(key, fmt::format("has {} kinds of attention for {} layers; must have one for each",
+                             pattern.size(), layers));
+  return pattern;
 }
 
 void HuggingFaceConfig::expect(const char* key, std::string_view part) {

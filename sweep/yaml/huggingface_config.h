@@ -54,9 +54,10 @@ class HuggingFaceConfig {
   const char* activation(HuggingFaceNames names, MlpKind& kind);
 
   /// The kinds of attention by layer, as letters of ModelSpec::window_pattern: L for the name `local`, G for `whole`;
-  /// other names are problems. The value is a list of names, or of pairs of a list and its number of repeats. Empty
-  /// where the key is absent.
-  std::string layer_pattern(HuggingFaceNames names, std::string_view local, std::string_view whole);
+  /// other names are problems, and so are more or fewer than `layers`. The value is a list of names, or of pairs of a
+  /// list and its number of repeats. Empty where the key is absent.
+  std::string layer_pattern(HuggingFaceNames names, std::string_view local, std::string_view whole,
+                            std::int64_t layers);
 
   /// Checks a key whose text must contain `part`, as nothing else is modelled.
   void expect(const char* key, std::string_view part);

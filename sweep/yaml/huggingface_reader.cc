@@ -190,8 +190,8 @@ void read_window(Config& config, const Window& window, ModelSpec& m) {
   std::int64_t width = window.null_is_none && config.given(window.key) ? 0 : window.otherwise;
   config.read("sliding_window", window.key, width);
   if (!used && !window.first) width = 0;
-  const std::string types = config.layer_pattern(window.types.first, window.local, window.whole);
-  const std::string others = config.layer_pattern(window.types.other, window.local, window.whole);
+  const std::string types = config.layer_pattern(window.types.first, window.local, window.whole, m.layers);
+  const std::string others = config.layer_pattern(window.types.other, window.local, window.whole, m.layers);
   set_window(width, !types.empty() ? types : !others.empty() ? others : pattern, m);
 }
 

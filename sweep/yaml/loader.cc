@@ -121,7 +121,7 @@ std::optional<ModelSpec> Loader::model(const Reference& at) {
 
 namespace {
 
-/// The preset whose layers, width and experts are nearest, as factors.
+/// The preset whose layers, width, experts and further sizes that the config has are nearest, as factors.
 std::string nearest_model(const Catalog& catalog, const HuggingFaceShape& shape) {
   std::string nearest;
   double least = HUGE_VAL;
@@ -129,10 +129,15 @@ std::string nearest_model(const Catalog& catalog, const HuggingFaceShape& shape)
     const auto model = load_model(catalog, entry.name);
     if (!model) continue;
     const double experts = model->moe ? static_cast<double>(model->moe->experts) : 0;
-    const auto apart = [](double a, double b) { return std::abs(std::log((a + 1) / (b + 1))); };
-    const double distance = apart(shape.layers, static_cast<double>(model->layers)) +
-                            apart(shape.hidden, static_cast<double>(model->hidden)) +
-                            apart(shape.experts, experts);
+    const auto apart = [](double a, auto b) {
+      return std::abs(std::log((a + 1) / (static_cast<double>(b) + 1)));
+    };
+    const auto known = [&](double a, auto b) { return a > 0 ? apart(a, b) : 0; };
+    const double distance =
+        apart(shape.layers, model->layers) + apart(shape.hidden, model->hidden) +
+        apart(shape.experts, experts) + known(shape.kv_heads, model->kv_heads) +
+        known(shape.ffn_hidden, model->moe ? model->moe->expert_ffn_hidden : model->ffn_hidden) +
+        known(shape.vocabulary, model->vocabulary);
     if (distance < least) nearest = entry.name;
     least = std::min(least, distance);
   }

@@ -40,6 +40,14 @@ TEST_F(AttentionTest, DecodeStreamsTheCache) {
   EXPECT_EQ(token.at("bound"), "hbm");
 }
 
+TEST_F(AttentionTest, AFewFlopsAreBoundByTheirLaunch) {
+  // One token of one head has 4 x 128 / 2 = 256 FLOPs, as many as a product of this command's neighbour `gemm`.
+  const auto token = attention({"--seq", "1", "--heads", "1"});
+  EXPECT_EQ(token.at("flops"), 256);
+  EXPECT_EQ(token.at("bound"), "launch");
+  EXPECT_EQ(attention({"--seq", "64", "--heads", "1", "--latent"}).at("bound"), "launch");
+}
+
 TEST_F(AttentionTest, TextNamesKernelAndDevice) {
   const Finished finished = run({"attention", "--device", "h100-sxm-80gb", "--seq", "2048", "--heads", "16"});
   ASSERT_EQ(finished.code, 0) << finished.err;

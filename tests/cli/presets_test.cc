@@ -31,6 +31,15 @@ TEST_F(PresetsTest, ShownPresetIsAPresetItself) {
   EXPECT_EQ(body(again.out), body(shown.out));
 }
 
+TEST_F(PresetsTest, TheNearestPresetHasTheSizesOfAConfigThatIsNotRead) {
+  // Llama 3.1 8B with a key that nobody knows. Others are as deep and wide, of other heads, MLPs and vocabularies.
+  write("config.json", R"({"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
+    "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "foo": 3})");
+  const Finished finished = run({"presets", "config.json"});
+  EXPECT_NE(finished.code, 0);
+  EXPECT_TRUE(contains(finished.err, "the nearest preset is llama3.1-8b:")) << finished.err;
+}
+
 TEST_F(PresetsTest, OwnDirectoriesComeFirst) {
   fs::create_directories(work() / "mine/models");
   std::string text = run({"presets", "llama3.1-8b"}).out;

@@ -186,6 +186,27 @@ TEST_F(SimulateTest, WorthIsWhatTheChangedStudyTakes) {
   EXPECT_TRUE(rejected.at("worth").empty());
 }
 
+TEST_F(SimulateTest, StepsOfWorthAreSmallAgainstTheirNumbers) {
+  // A tenth of 74 ns is 7.4 ns, of 8 MiB 0.84 MB, and of 2,039 GB/s more than a unit.
+  const json point =
+      simulate({"--point", "tp=8,pp=1,dp=1", "--worth", "--set", "hardware.device.kernel_latency=74 ns",
+                "--set", "hardware.device.l2.capacity=8 MiB"});
+  const auto worth = [&](const std::string& key) {
+    const json& all = point.at("worth");
+    const auto found =
+        std::ranges::find_if(all, [&](const json& one) { return one.at("key") == "hardware." + key; });
+    EXPECT_NE(found, all.end()) << key;
+    return found == all.end() ? json() : *found;
+  };
+  const json latency = worth("device.kernel_latency");
+  EXPECT_EQ(latency.at("unit_text"), "1 ns less");
+  const double more = latency.at("more_s"), less = latency.at("less_s");
+  EXPECT_NEAR(latency.at("per_unit_s").get<double>() / ((less - more) / 7.4), 1,
+              1e-9);  // 5 % of 74 ns either way
+  EXPECT_EQ(worth("device.l2.capacity").at("unit_text"), "100 kB more");
+  EXPECT_EQ(worth("device.hbm.bandwidth_per_stack").at("unit_text"), "1 GB/s more");
+}
+
 TEST_F(SimulateTest, SickLinkNeverHelps) {
   const std::string point = "tp=8,pp=1,dp=1";
   const double healthy = simulate({"--point", point}).at("step_time_s");

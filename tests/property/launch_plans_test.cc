@@ -223,6 +223,60 @@ TEST(LaunchPlans, SayThePlanAndNoOther) {
     EXPECT_GT(ran[std::string(framework.name)], test::at_least(5)) << framework.name;
 }
 
+/// The number with a point behind an option; 0 where the text has no such option.
+double share(const std::string& text, const std::string& option) {
+  std::smatch found;
+  return std::regex_search(text, found, std::regex(option + " ([0-9.]+)")) ? std::stod(found[1]) : 0;
+}
+
+// What vLLM and SGLang make of their shares, as their documents have it, is the cache that the study gives: kv_share of
+// what weights, activations and reserve leave on the stage that has the least room.
+TEST(LaunchPlans, ShareOfMemoryGivesThePlansCache) {
+  int looked = 0;
+  each_point([&](const sweep::Study& study, const Setting& setting, const ParallelPlan& plan) {
+    if (study.phase() != Phase::inference || plan.disaggregated()) return;
+    SCOPED_TRACE(fmt::format("{}: {}", study.title, sweep::to_point_text(plan, study.phase())));
+    Details details;
+    if (Simulator(setting, {.load_floors = true}).run(plan, {}, &details).status != Status::ok) return;
+    const double capacity = setting.system.device.memory_capacity().value();
+    const double kv_share = setting.system.stack.serving.kv_share, digit = 1e-4 * capacity;
+    const Launch vllm = launched(*find_framework("vllm"), setting, plan);
+    const Launch sglang = launched(*find_framework("sglang"), setting, plan);
+    const double whole = share(vllm.command, "--gpu-memory-utilization");
+    const double fixed = share(sglang.command, "--mem-fraction-static");
+    // Bytes that the cache of a stage lacks, of all stages the most: all but one may have more room than they need.
+    double most[2] = {-capacity, -capacity};
+    for (const MemoryUse& use : details.stage_memory) {
+      const double others = (use.total() - use.kv_cache).value(), held = use.kv_cache.value();
+      const double due = std::max(held, kv_share * (capacity - others));
+      const double caches[] = {whole * capacity - others,
+                               fixed * (capacity - use.reserve.value()) - use.weights.value()};
+      for (const std::size_t of : {std::size_t{0}, std::size_t{1}}) {
+        if ((of == 0 ? vllm : sglang).refused.size() > 0) continue;
+        EXPECT_GE(caches[of], held * (1 - 1e-9)) << of;
+        most[of] = std::max(most[of], due - caches[of]);
+        ++looked;
+      }
+    }
+    for (const double lack : most) {
+      if (lack == -capacity) continue;  // refused
+      EXPECT_GE(lack, -digit);
+      EXPECT_TRUE(lack <= digit || details.stage_memory.size() > 1) << lack;
+    }
+    // vLLM does not start where its longest request has no room in the cache.
+    const ModelSpec& model = setting.model;
+    if (model.latent || model.sliding_window > 0 || details.stage_memory.size() > 1 || !vllm.refused.empty())
+      return;
+    const double element = setting.policy().kv_cache == Precision::fp8 ? 1 : 2;
+    const auto heads = static_cast<double>(std::max<std::int64_t>(1, model.kv_heads / plan.tensor));
+    const double token = 2 * heads * static_cast<double>(model.head_dim * model.layers) * element;
+    const MemoryUse& use = details.stage_memory.front();
+    const double room = whole * capacity - (use.total() - use.kv_cache).value();
+    EXPECT_LE(static_cast<double>(number(vllm.command, "--max-model-len", 0)) * token, room);
+  });
+  EXPECT_GT(looked, test::at_least(5));
+}
+
 using S = const Setting&;
 using P = const ParallelPlan&;
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "sweep/yaml/huggingface_keys.h"
 #include "tests/unit/yaml/problems_of.h"
@@ -217,9 +218,12 @@ TEST(HuggingFace, Qwen25SevenBillion) {
 
 TEST(HuggingFace, GptNeoBiasesAndLocalLayers) {
   // config.json of EleutherAI/gpt-neo-2.7B, shortened; 2,651,307,520 parameters in its checkpoint.
+  const std::string four = R"("global", "local", "global", "local")",
+                    twelve = four + ", " + four + ", " + four;
   const std::string text = R"({"architectures": ["GPTNeoForCausalLM"], "activation_function": "gelu_new",
-    "attention_dropout": 0, "attention_layers": ["global", "local", "global", "local"],
-    "attention_types": [[["global", "local"], 2]], "embed_dropout": 0, "hidden_size": 2560,
+    "attention_dropout": 0, "attention_layers": [)" +
+                           twelve + ", " + twelve + ", " + four + ", " + four + R"(],
+    "attention_types": [[["global", "local"], 16]], "embed_dropout": 0, "hidden_size": 2560,
     "intermediate_size": null, "layer_norm_epsilon": 1e-05, "max_position_embeddings": 2048,
     "model_type": "gpt_neo", "num_heads": 20, "num_layers": 32, "resid_dropout": 0, "summary_type":
     "cls_index", "task_specific_params": {"text-generation": {"do_sample": true}}, "use_cache": true,
@@ -246,10 +250,33 @@ TEST(HuggingFace, SlidingWindows) {
   // Some of the 6 layers have a window.
   EXPECT_EQ(qwen(R"("use_sliding_window": true, "max_window_layers": 3)"), 512);
   EXPECT_EQ(qwen(R"("use_sliding_window": true, "max_window_layers": 6)"), 0);
-  EXPECT_EQ(qwen(R"("layer_types": ["full_attention", "full_attention"])"), 0);
-  EXPECT_EQ(qwen(R"("layer_types": ["full_attention", "sliding_attention"])"), 512);
+  const auto thrice = [](const std::string& two) {  // of 6 layers
+    return R"("layer_types": [)" + two + ", " + two + ", " + two + ']';
+  };
+  EXPECT_EQ(qwen(thrice(R"("full_attention", "full_attention")")), 0);
+  EXPECT_EQ(qwen(thrice(R"("full_attention", "sliding_attention")")), 512);
+  for (const auto& [types, kinds] : {std::pair(R"([])", "0"), std::pair(R"("sliding_attention")", "1"),
+                                     std::pair(R"(["full_attention", "sliding_attention"])", "2")})
+    EXPECT_TRUE(reports(bad_config(with(R"("layer_types": )" + std::string(types), "qwen2")),
+                        "config.json:12:1: layer_types",
+                        "has " + std::string(kinds) + " kinds of attention for 6 layers"))
+        << types;
   EXPECT_TRUE(reports(bad_config(with(R"("layer_types": ["linear_attention"])", "qwen2")),
                       "config.json:12:1: layer_types", "unsupported kind of attention"));
+}
+
+TEST(HuggingFace, KeysOfAnObjectAreThereOnce) {
+  // Line and column of both places; keys of other objects, texts and lists are none of them.
+  const Diagnostics twice =
+      bad_config("{\"hidden_size\": 512,\n \"model_type\": \"llama\",\n  \"hidden_size\" : 8192}");
+  EXPECT_TRUE(reports(twice, "config.json:3:3: hidden_size", "duplicate key; first given at 1:2"));
+  EXPECT_EQ(twice.list().size(), 1);
+  EXPECT_TRUE(reports(bad_config(R"({"rope_scaling": {"factor": 2, "type": "a", "factor": 2}})"),
+                      "config.json:1:45: factor", "first given at 1:19"));
+  EXPECT_EQ(good_config(with(R"("rope_scaling": null, "_name_or_path": "\"hidden_size\": ", "id2label":
+                             {"hidden_size": "hidden_size"})"))
+                .hidden,
+            512);
 }
 
 TEST(HuggingFace, ActivationsByName) {
@@ -433,9 +460,11 @@ TEST(HuggingFace, WindowsByLayer) {
   EXPECT_EQ(gemma("gemma2", "").window_pattern, "LG");
   EXPECT_EQ(gemma("gemma3_text", "").window_pattern, "LLLLLG");
   EXPECT_EQ(gemma("gemma3_text", R"(, "sliding_window_pattern": 4)").window_pattern, "LLLG");
-  EXPECT_EQ(
-      gemma("gemma3_text", R"(, "layer_types": ["full_attention", "sliding_attention"])").window_pattern,
-      "GL");
+  EXPECT_EQ(gemma("gemma3_text", R"(, "layer_types": ["full_attention", "sliding_attention", "full_attention",
+              "sliding_attention", "full_attention", "sliding_attention", "full_attention", "sliding_attention",
+              "full_attention", "sliding_attention", "full_attention", "sliding_attention"])")
+                .window_pattern,
+            "GL");
   EXPECT_EQ(gemma("mistral", "").window_pattern, "");
   const ModelSpec qwen = gemma("qwen3", R"(, "use_sliding_window": true, "max_window_layers": 9)");
   EXPECT_EQ(qwen.window_pattern, "GGGGGGGGGLLL");
