@@ -262,17 +262,16 @@ TEST(LiveQueueing, SteadyStateServesWhatComesOrIsNone) {
           continue;
         }
         ++steady;
-        double begin = std::numeric_limits<double>::infinity(), end = 0;
-        for (const RequestRecord& r : record.requests) end = std::max(end, r.done);
-        begin = end - static_cast<double>(requests) / m.requests_per_s;
-        std::int64_t come = 0;
+        const double begin = m.begun, end = record.requests.back().done;
+        double come = 0;
         for (DrawnRequests draws(load, 1);;) {
           const double sent = draws.next_arrival().sent;
           if (sent > end) break;
           come += sent > begin ? 1 : 0;
         }
-        EXPECT_LE(static_cast<double>(requests), 1.1 * static_cast<double>(come) + 2);
-        if (!m.overloaded()) EXPECT_GE(static_cast<double>(requests), 0.9 * static_cast<double>(come) - 2);
+        EXPECT_LE(m.requests_per_s * (end - begin), come * (1 + 1e-9));
+        EXPECT_GE(m.requests_per_s * (end - begin), 0.9 * static_cast<double>(requests));
+        if (!m.overloaded()) EXPECT_LE(come, 1.1 * static_cast<double>(requests));
         EXPECT_GE(m.itl.mean, seconds_of({.decoding = 1}) * (1 - 1e-9));
         EXPECT_LE(m.kv_mean, m.kv_peak);
         EXPECT_NEAR(total(m.classes) + m.waiting, m.e2e.mean, 1e-9 * m.e2e.mean);

@@ -40,8 +40,9 @@ class PlainClients {
     go_on(request.request, now);
     if (over()) return;
     if (++done_ > warm_up_) out_.done.push_back(request);
-    if (done_ == warm_up_) measuring = true, out_.begin = now;
+    if (done_ == warm_up_) measuring = true, out_.begin = now, before_ = taken_;
     out_.end = now;
+    out_.came = taken_ - before_;
   }
 
   bool measuring = false;
@@ -82,7 +83,7 @@ class PlainClients {
   DrawnRequests draws_;
   PlainLive& out_;
   std::list<DrawnRequest> underway_;
-  std::int64_t warm_up_ = 0, all_ = 0, most_ = 0, sent_ = 0, begun_ = 0, taken_ = 0, done_ = 0;
+  std::int64_t warm_up_ = 0, all_ = 0, most_ = 0, sent_ = 0, begun_ = 0, taken_ = 0, done_ = 0, before_ = 0;
 };
 
 template <class Servers>

@@ -104,15 +104,19 @@ class LoadCourse {
   [[nodiscard]] double done() const {
     return static_cast<double>(done_ - warm_up_) / static_cast<double>(counted_);
   }
-  /// Of an open loop in steady state, whether the time from the warm-up's end to the last request's end is none in
-  /// which the servers were in a steady state: the requests in flight at its ends differ by more than a tenth of those
-  /// that count, so that their rate is not the one at which they came (what is served of a load that the servers fall
-  /// behind may be less); or it is no time at all.
-  [[nodiscard]] bool unsteady(double begun, bool overloaded) const {
-    if (!steady_) return false;
-    if (now_ <= begun * (1 + 1e-9)) return true;
-    const std::int64_t more = came_ - came_before_ - counted_;
-    return open_ && 10 * (overloaded ? -more : std::abs(more)) > counted_;
+  /// What is measured from the warm-up's end to the last request's end, of a load in steady state. An open loop has none
+  /// there where the requests in flight at both moments differ by more than a tenth of those that count, so that these
+  /// are done at another rate than they come (of servers that fall behind, at a higher one), and no load where no time
+  /// is between them. Little less is noise; but never are more served than come.
+  void judge(LiveMeasured& out) const {
+    if (!steady_) return;
+    const std::int64_t more = came_ - came_before_ - out.requests;
+    const std::int64_t apart = out.overloaded() ? -more : std::abs(more);
+    out.unsteady = now_ <= out.begun * (1 + 1e-9) || (open_ && 10 * apart > out.requests);
+    if (!open_ || more >= 0) return;
+    const double share = 1 + static_cast<double>(more) / static_cast<double>(out.requests);
+    out.requests_per_s *= share;
+    out.output_tokens_per_s *= share;
   }
   /// Requests per second of servers that never lack requests and have up to `at_once` under way. These may all end
   /// together, so that the number done by a moment says little: what counts is the mean moment at which as many requests
@@ -176,19 +180,18 @@ template <class Run>
 LiveMeasured measure_load(const Offered& offered, std::int64_t servers, const Run& run) {
   LiveMeasured out;
   const LoadCourse course = run(Supply::as_sent, out);
-  out.unsteady = course.unsteady(out.begun, false);
-  if (!offered.load.open() || !(offered.too_many || course.falls_behind(servers))) return out;
-  LiveMeasured saturated;
-  const LoadCourse full = run(Supply::without_end, saturated);
-  const double holds = full.saturated_rate(saturated.at_once);
-  if (course.comes_per_s(offered) > holds) {
-    out.sustained_per_s = holds;
-    out.done = course.done();
-    out.unsteady = course.unsteady(out.begun, true);
-  } else if (course.cut()) {  // they had fallen behind for a while only
-    const LoadCourse whole = run(Supply::all_as_sent, out);
-    out.unsteady = whole.unsteady(out.begun, false);
+  if (offered.load.open() && (offered.too_many || course.falls_behind(servers))) {
+    LiveMeasured full;
+    const double holds = run(Supply::without_end, full).saturated_rate(full.at_once);
+    if (course.comes_per_s(offered) > holds) {
+      out.sustained_per_s = holds;
+      out.done = course.done();
+    } else if (course.cut()) {  // they had fallen behind for a while only
+      run(Supply::all_as_sent, out).judge(out);
+      return out;
+    }
   }
+  course.judge(out);
   return out;
 }
 
