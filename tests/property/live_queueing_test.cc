@@ -269,9 +269,13 @@ TEST(LiveQueueing, SteadyStateServesWhatComesOrIsNone) {
           if (sent > end) break;
           come += sent > begin ? 1 : 0;
         }
-        EXPECT_LE(m.requests_per_s * (end - begin), come * (1 + 1e-9));
+        if (m.overloaded()) {
+          EXPECT_LE(m.requests_per_s, 1.1 * m.sustained_per_s);
+        } else {
+          EXPECT_LE(m.requests_per_s * (end - begin), come * (1 + 1e-9));
+          EXPECT_LE(come, 1.1 * static_cast<double>(requests));
+        }
         EXPECT_GE(m.requests_per_s * (end - begin), 0.9 * static_cast<double>(requests));
-        if (!m.overloaded()) EXPECT_LE(come, 1.1 * static_cast<double>(requests));
         EXPECT_GE(m.itl.mean, seconds_of({.decoding = 1}) * (1 - 1e-9));
         EXPECT_LE(m.kv_mean, m.kv_peak);
         EXPECT_NEAR(total(m.classes) + m.waiting, m.e2e.mean, 1e-9 * m.e2e.mean);

@@ -43,6 +43,7 @@ class PlainClients {
     if (done_ == warm_up_) measuring = true, out_.begin = now, before_ = taken_;
     out_.end = now;
     out_.came = taken_ - before_;
+    out_.goes_on = taken_ < most_;
   }
 
   bool measuring = false;

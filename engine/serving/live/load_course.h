@@ -41,7 +41,8 @@ class LoadCourse {
         steady_(offered.load.statistic == ClientStatistic::steady && supply != Supply::without_end),
         warm_up_(steady_ ? offered.load.warm_up.of(offered.clients) : 0),
         counted_(count_of(offered, places, supply)),
-        senders(offered, frontend, most_sent(offered), supply == Supply::without_end ? places : 0) {}
+        most_(most_sent(offered)),
+        senders(offered, frontend, most_, supply == Supply::without_end ? places : 0) {}
 
   [[nodiscard]] bool over() const { return cut_ || done_ >= warm_up_ + counted_; }
   /// Whether it ended before all requests that count were done, as the servers had fallen behind for so long.
@@ -105,15 +106,15 @@ class LoadCourse {
     return static_cast<double>(done_ - warm_up_) / static_cast<double>(counted_);
   }
   /// What is measured from the warm-up's end to the last request's end, of a load in steady state. An open loop has none
-  /// there where the requests in flight at both moments differ by more than a tenth of those that count, so that these
-  /// are done at another rate than they come (of servers that fall behind, at a higher one), and no load where no time
-  /// is between them. Little less is noise; but never are more served than come.
+  /// there where a tenth more or fewer come than are done, or, of servers that fall behind, are done than hold; and no
+  /// load where no time is between them. What is less is noise; but never are more served than come.
   void judge(LiveMeasured& out) const {
     if (!steady_) return;
     const std::int64_t more = came_ - came_before_ - out.requests;
-    const std::int64_t apart = out.overloaded() ? -more : std::abs(more);
-    out.unsteady = now_ <= out.begun * (1 + 1e-9) || (open_ && 10 * apart > out.requests);
-    if (!open_ || more >= 0) return;
+    const bool apart = out.overloaded() ? out.requests_per_s > 1.1 * out.sustained_per_s
+                                        : 10 * std::abs(more) > out.requests;
+    out.unsteady = now_ <= out.begun * (1 + 1e-9) || (open_ && apart);
+    if (!open_ || more >= 0 || came_ == most_) return;
     const double share = 1 + static_cast<double>(more) / static_cast<double>(out.requests);
     out.requests_per_s *= share;
     out.output_tokens_per_s *= share;
@@ -165,7 +166,7 @@ class LoadCourse {
   std::int64_t events_ = 0;
   bool cut_ = false;
   const bool open_, may_be_cut_, saturated_, steady_;
-  const std::int64_t warm_up_, counted_;
+  const std::int64_t warm_up_, counted_, most_;
   std::int64_t done_ = 0, noted_ = 0, came_ = 0, came_before_ = 0, backlog_ = 0, busy_done_ = 0;
   std::vector<double> ends_;  ///< of servers that never lack requests: when each was done
   double now_ = 0;
