@@ -51,6 +51,16 @@ class CapacityTest : public ProgramTest {
   }
 };
 
+TEST_F(CapacityTest, OverloadIsToldWithTheRateThatWouldHold) {
+  const std::vector<std::string> overloaded = {"simulate", "study.yaml", "--point",
+                                               "0",        "--set",      "workload.request_rate=10000 /s"};
+  std::vector<std::string> as_json = overloaded;
+  as_json.emplace_back("--json");
+  const auto holds = json::parse(run(as_json).out).at("sustained_requests_per_s").get<double>();
+  EXPECT_TRUE(contains(run(overloaded).out, fmt::format("; {:.4g} requests/s would hold, missed by", holds)))
+      << run(overloaded).out;
+}
+
 TEST_F(CapacityTest, TheAnswerIsThatOfASweepOverNumbersOfGpus) {
   const json found = answers({"--rate", "8,40"});
   ASSERT_EQ(found.size(), 2U);

@@ -185,5 +185,128 @@ TEST(LiveQueueing, IterationsWithoutEndAreNoHang) {
   }
 }
 
+// ---- servers of many requests ----
+
+/// An iteration takes a fixed time, and more with every token that it reads and every sequence that decodes.
+double seconds_of(const Iteration& i) { return 4e-3 + 2.1e-5 * i.prompt_tokens + 2e-5 * i.decoding; }
+
+/// Prompts of 500 tokens and answers of 50; with the cache full each server has up to 150 of them.
+struct Many {
+  explicit Many(ServingPolicy policy, double rate) {
+    load.prompt = Lengths::fixed(500);
+    load.output = Lengths::fixed(50);
+    load.request_rate = rate;
+    load.requests = {600, false};
+    rules.policy = policy;
+    rules.on_demand = policy != ServingPolicy::trtllm;
+    rules.token_budget = 8192;
+    rules.max_batch = 200;
+    rules.kv_block = 1;
+    rules.kv_blocks = 150 * 550;
+    rules.servers = 3;
+  }
+  [[nodiscard]] LiveMeasured measured(LoadRecord* record = nullptr) const {
+    const Timer timer = [](const Iteration& i) {
+      IterationTime time{};
+      time[TimeClass::compute] = seconds_of(i);
+      return time;
+    };
+    return serve_load({load, 1, 1}, rules, timer, Stride::runs, record);
+  }
+  LoadSpec load;
+  LiveRules rules;
+};
+
+/// What holds is what is served where more comes, however much more: of a run that is long beside its begin and its
+/// end, in which servers are not full.
+TEST(LiveQueueing, SustainedRateIsWhatIsServedUnderOverload) {
+  for (const ServingPolicy policy : enum_values<ServingPolicy>()) {
+    SCOPED_TRACE(name_of(policy));
+    Many longest(policy, 1000);
+    longest.load.requests = {60'000, false};
+    const double served = longest.measured().requests_per_s;
+    std::vector<double> holds;
+    for (const double more : {1.05, 1.2, 1.5, 2.0, 4.0, 10.0}) {
+      Many many(policy, more * served);
+      many.load.requests = {4000, false};
+      holds.push_back(many.measured().sustained_per_s);
+      EXPECT_NEAR(holds.back() / served, 1, 0.02) << more;
+    }
+    EXPECT_EQ(holds, std::vector(holds.size(), holds.front())) << "whatever the rate asked for";
+    Many less(policy, 0.9 * served);
+    less.load.requests = {4000, false};
+    EXPECT_FALSE(less.measured().overloaded());
+  }
+}
+
+/// In steady state as many are done as come. The moments at which requests come are drawn anew here, and those at which
+/// they are done are recorded.
+TEST(LiveQueueing, SteadyStateServesWhatComesOrIsNone) {
+  int steady = 0, unsteady = 0;
+  for (const ServingPolicy policy : enum_values<ServingPolicy>()) {
+    for (const double rate : {10.0, 100.0, 150.0, 200.0, 300.0}) {
+      for (const std::int64_t requests : {20, 60, 200, 600, 2000, 10'000}) {
+        Many many(policy, rate);
+        LoadSpec& load = many.load;
+        load.requests = {requests, false};
+        load.warm_up = {requests / 10, false};
+        load.statistic = ClientStatistic::steady;
+        load.arrivals = requests % 3 == 0 ? ArrivalProcess::constant : ArrivalProcess::poisson;
+        SCOPED_TRACE(std::string(name_of(policy)) + " " + std::to_string(rate) + " " +
+                     std::to_string(requests));
+        LoadRecord record;
+        const LiveMeasured m = many.measured(&record);
+        if (m.unsteady) {
+          ++unsteady;
+          EXPECT_TRUE(requests < 2000 || m.overloaded()) << "ten times what is in flight";
+          continue;
+        }
+        ++steady;
+        const double begin = m.begun, end = record.requests.back().done;
+        double come = 0;
+        for (DrawnRequests draws(load, 1);;) {
+          const double sent = draws.next_arrival().sent;
+          if (sent > end) break;
+          come += sent > begin ? 1 : 0;
+        }
+        if (m.overloaded()) {
+          EXPECT_LE(m.requests_per_s, 1.1 * m.sustained_per_s);
+        } else {
+          EXPECT_LE(m.requests_per_s * (end - begin), come * (1 + 1e-9));
+          EXPECT_LE(come, 1.1 * static_cast<double>(requests));
+        }
+        EXPECT_GE(m.requests_per_s * (end - begin), 0.9 * static_cast<double>(requests));
+        EXPECT_GE(m.itl.mean, seconds_of({.decoding = 1}) * (1 - 1e-9));
+        EXPECT_LE(m.kv_mean, m.kv_peak);
+        EXPECT_NEAR(total(m.classes) + m.waiting, m.e2e.mean, 1e-9 * m.e2e.mean);
+        if (requests < 10'000 || m.overloaded()) continue;
+        load.statistic = ClientStatistic::run;
+        const LiveMeasured run = many.measured();
+        EXPECT_NEAR(m.requests_per_s / run.requests_per_s, 1, 0.02) << "long runs are both";
+        EXPECT_NEAR(m.e2e.mean / run.e2e.mean, 1, 0.05);
+      }
+    }
+  }
+  EXPECT_GT(steady, 40);
+  EXPECT_GT(unsteady, 20);
+}
+
+/// Servers that read whatever comes before they decode end all their requests at once: however long the warm-up is, as
+/// many requests as end together show nothing.
+TEST(LiveQueueing, RequestsThatEndTogetherAreNoSteadyState) {
+  Many many(ServingPolicy::sglang, 300);
+  many.load.statistic = ClientStatistic::steady;
+  many.load.requests = {200, false};
+  for (const std::int64_t warm_up : {0, 20, 100, 200}) {
+    many.load.warm_up = {warm_up, false};
+    const LiveMeasured m = many.measured();
+    EXPECT_TRUE(m.unsteady || m.requests_per_s < 330) << warm_up << ": " << m.requests_per_s;
+  }
+  many.load.warm_up = {20, false};
+  EXPECT_TRUE(many.measured().unsteady);
+  many.load.statistic = ClientStatistic::run;
+  EXPECT_FALSE(many.measured().unsteady);
+}
+
 }  // namespace
 }  // namespace shardscape::serving

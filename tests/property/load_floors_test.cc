@@ -181,9 +181,11 @@ using Shares = std::map<std::string, double>;
 void hold_plan(const ServedCase& c, Simulator& simulator, Simulator& floors, const ParallelPlan& plan,
                Shares& shares, std::map<std::string, int>& kinds) {
   const Prediction p = simulator.run(plan), f = floors.run(plan);
+  // A load too short to show a steady state has floors, and no figures.
+  const LoadSpec& load = *c.study.workloads[0].load;
+  if (load.open() && load.statistic == ClientStatistic::steady && p.status == Status::out_of_range) return;
   EXPECT_EQ(p.status, f.status) << c.text << '\n' << to_point_text(plan, Phase::inference);
   if (p.status != Status::ok || f.status != Status::ok) return;
-  const LoadSpec& load = *c.study.workloads[0].load;
   const auto hold = [&](double figure, double floor, const char* what) {
     if (figure <= 0 || floor <= 0) return;
     EXPECT_GE(figure, floor) << what << ' ' << figure / floor << '\n'

@@ -15,12 +15,12 @@ constexpr double kNever = PlainLiveServer::kNever;
 /// The clients, and what counts of what they send.
 class PlainClients {
  public:
-  PlainClients(const Offered& offered, double frontend, PlainLive& out)
+  PlainClients(const Offered& offered, const LiveRules& rules, double frontend, PlainLive& out)
       : offered_(offered), load_(offered.load), frontend_(frontend), draws_(load_, offered.every), out_(out) {
     const bool steady = load_.statistic == ClientStatistic::steady;
     warm_up_ = steady ? load_.warm_up.of(offered.clients) : 0;
     all_ = warm_up_ + load_.requests.of(offered.clients);
-    most_ = steady ? 2 * all_ + offered.clients : all_;
+    most_ = steady ? 2 * all_ + offered.clients + rules.max_batch * rules.servers : all_;
     measuring = warm_up_ == 0;
     for (std::int64_t i = 0; i < (load_.open() ? 1 : offered.clients); ++i) send(0);
   }
@@ -40,8 +40,10 @@ class PlainClients {
     go_on(request.request, now);
     if (over()) return;
     if (++done_ > warm_up_) out_.done.push_back(request);
-    if (done_ == warm_up_) measuring = true, out_.begin = now;
+    if (done_ == warm_up_) measuring = true, out_.begin = now, before_ = taken_;
     out_.end = now;
+    out_.came = taken_ - before_;
+    out_.goes_on = taken_ < most_;
   }
 
   bool measuring = false;
@@ -82,7 +84,7 @@ class PlainClients {
   DrawnRequests draws_;
   PlainLive& out_;
   std::list<DrawnRequest> underway_;
-  std::int64_t warm_up_ = 0, all_ = 0, most_ = 0, sent_ = 0, begun_ = 0, taken_ = 0, done_ = 0;
+  std::int64_t warm_up_ = 0, all_ = 0, most_ = 0, sent_ = 0, begun_ = 0, taken_ = 0, done_ = 0, before_ = 0;
 };
 
 template <class Servers>
@@ -103,7 +105,7 @@ PlainLiveServer& routed(Servers& servers, const LiveRules& rules, const DrawnReq
 
 PlainLive serve_load_plainly(const Offered& offered, const LiveRules& rules, const Timer& timer) {
   PlainLive out;
-  PlainClients clients(offered, rules.frontend, out);
+  PlainClients clients(offered, rules, rules.frontend, out);
   std::list<PlainLiveServer> servers;
   for (std::int64_t i = 0; i < rules.servers; ++i) servers.emplace_back(rules, timer, out, clients.measuring);
   while (!clients.over()) {
@@ -235,7 +237,7 @@ class PlainPooledLoad {
   PlainPooledLoad(const Offered& offered, const PooledServers& in, const PlainWires& wires, PlainLive& out)
       : in_(in),
         rules_(rules_of_readers(in.prefill.rules, offered.load.seed)),
-        clients_(offered, rules_.frontend, out),
+        clients_(offered, in.decode.rules, rules_.frontend, out),
         wires_(wires),
         assigned_(static_cast<std::size_t>(in.decode.rules.servers)),
         expected_(assigned_.size()),

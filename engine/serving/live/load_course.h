@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
+#include <vector>
 
 #include "engine/serving/live/senders.h"
 #include "engine/serving/live/tally.h"
@@ -33,11 +35,14 @@ class LoadCourse {
       : places_(places),
         record_(supply == Supply::without_end ? nullptr : observer.record),
         go_on_(observer.go_on),
-        may_be_cut_(offered.load.open() && supply != Supply::all_as_sent),
+        open_(offered.load.open()),
+        may_be_cut_(open_ && supply != Supply::all_as_sent),
+        saturated_(supply == Supply::without_end),
         steady_(offered.load.statistic == ClientStatistic::steady && supply != Supply::without_end),
         warm_up_(steady_ ? offered.load.warm_up.of(offered.clients) : 0),
         counted_(count_of(offered, places, supply)),
-        senders(offered, frontend, most_sent(offered), supply == Supply::without_end ? places : 0) {}
+        most_(most_sent(offered)),
+        senders(offered, frontend, most_, supply == Supply::without_end ? places : 0) {}
 
   [[nodiscard]] bool over() const { return cut_ || done_ >= warm_up_ + counted_; }
   /// Whether it ended before all requests that count were done, as the servers had fallen behind for so long.
@@ -57,10 +62,11 @@ class LoadCourse {
     return ++events_ % kUnasked != 0 || !go_on_ || go_on_();
   }
 
-  /// A request comes, the last of those that count with `waiting` of them in the queues.
+  /// A request comes, and finds `waiting()` of them in the queues.
   template <class Waiting>
   void comes(const Waiting& waiting) {
-    if (++came_ == warm_up_ + counted_) backlog_ = waiting();
+    const std::int64_t all = warm_up_ + counted_;
+    if (++came_ > all / 2 && came_ <= all) backlog_ = std::max(backlog_, waiting());
   }
 
   /// A request is done, its client sends the next one: counted(), then restart() where the warm-up ends with it.
@@ -69,22 +75,23 @@ class LoadCourse {
     senders.done(sequence.request, now);
     if (over()) return;
     ++done_;
+    if (saturated_) ends_.push_back(now);
     counted();
     if (record_ != nullptr && done_ > warm_up_)
       record_->requests.push_back({sequence.request, sequence.admitted, sequence.first_token, now});
-    if (done_ == warm_up_) restart();
+    if (done_ == warm_up_) came_before_ = came_, restart();
   }
   /// Requests have been done by `now`, the last thing that happened, and others wait or do not.
   void note_rate(double now, bool waits) {
     if (done_ == noted_) return;
     noted_ = done_;
-    if (done_ <= places_) first_done_ = done_, first_until_ = now;
-    if (waits) busy_done_ = done_, busy_until_ = now;
+    if (waits) busy_done_ = done_;
     now_ = now;
   }
 
-  /// Whether at the moment when the last of the requests that count came so many waited that the servers may not have
-  /// kept up: more than one in a hundred.
+  /// Whether among the later half of the requests that count one found so many waiting that the servers may not have
+  /// kept up: more than one in a hundred. (Servers that read all that waits at once, and then decode, have few waiting
+  /// at some moments, whatever comes.)
   [[nodiscard]] bool falls_behind(std::int64_t servers) const {
     return backlog_ > servers + (warm_up_ + counted_) / 100;
   }
@@ -98,11 +105,32 @@ class LoadCourse {
   [[nodiscard]] double done() const {
     return static_cast<double>(done_ - warm_up_) / static_cast<double>(counted_);
   }
-  /// Requests per second from the first generation's end until no request waited.
-  [[nodiscard]] double saturated_rate() const {
-    return busy_done_ > first_done_
-               ? static_cast<double>(busy_done_ - first_done_) / (busy_until_ - first_until_)
-               : static_cast<double>(done_) / now_;
+  /// What is measured from the warm-up's end to the last request's end, of a load in steady state. An open loop has none
+  /// there where a tenth more or fewer come than are done, or, of servers that fall behind, are done than hold; and no
+  /// load where no time is between them. What is less is noise; but never are more served than come.
+  void judge(LiveMeasured& out) const {
+    if (!steady_) return;
+    const std::int64_t more = came_ - came_before_ - out.requests;
+    const bool apart = out.overloaded() ? out.requests_per_s > 1.1 * out.sustained_per_s
+                                        : 10 * std::abs(more) > out.requests;
+    out.unsteady = now_ <= out.begun * (1 + 1e-9) || (open_ && apart);
+    if (!open_ || more >= 0 || came_ == most_) return;
+    const double share = 1 + static_cast<double>(more) / static_cast<double>(out.requests);
+    out.requests_per_s *= share;
+    out.output_tokens_per_s *= share;
+  }
+  /// Requests per second of servers that never lack requests and have up to `at_once` under way. These may all end
+  /// together, so that the number done by a moment says little: what counts is the mean moment at which as many requests
+  /// as run at once were done, from that of the second generation to that of the last before no request waited.
+  [[nodiscard]] double saturated_rate(std::int64_t at_once) const {
+    const std::int64_t generation = std::min(at_once, busy_done_ / 3);
+    const auto mean_end = [&](std::int64_t last) {
+      const auto to = ends_.begin() + last;
+      return std::accumulate(to - generation, to, 0.0) / static_cast<double>(generation);
+    };
+    const double seconds = generation > 0 ? mean_end(busy_done_) - mean_end(2 * generation) : 0;
+    return seconds > 0 ? static_cast<double>(busy_done_ - 2 * generation) / seconds
+                       : static_cast<double>(done_) / now_;
   }
 
   /// What is measured where iterations have no end (a figure out of range) and nothing happens any more, or where the
@@ -125,11 +153,11 @@ class LoadCourse {
     const std::int64_t turns = sessions ? std::llround(std::ceil(sessions->means().turns)) : 1;
     return std::min(std::max(counted, kGenerations * turns * places), kMost);
   }
-  /// In steady state requests are sent without end; but where they are not kept up with, twice as many as count are
-  /// enough to keep all servers busy.
+  /// In steady state requests are sent without end; but where they are not kept up with, twice as many as count beside
+  /// those that run are enough to keep all servers busy.
   [[nodiscard]] std::int64_t most_sent(const Offered& offered) const {
     if (!steady_) return counted_;
-    return 2 * (warm_up_ + counted_) + offered.clients;
+    return 2 * (warm_up_ + counted_) + offered.clients + places_;
   }
 
   const std::int64_t places_;
@@ -137,11 +165,11 @@ class LoadCourse {
   std::function<bool()> go_on_;
   std::int64_t events_ = 0;
   bool cut_ = false;
-  const bool may_be_cut_, steady_;
-  const std::int64_t warm_up_, counted_;
-  std::int64_t done_ = 0, noted_ = 0, came_ = 0, backlog_ = 0;
-  std::int64_t first_done_ = 0, busy_done_ = 0;
-  double first_until_ = 0, busy_until_ = 0, now_ = 0;
+  const bool open_, may_be_cut_, saturated_, steady_;
+  const std::int64_t warm_up_, counted_, most_;
+  std::int64_t done_ = 0, noted_ = 0, came_ = 0, came_before_ = 0, backlog_ = 0, busy_done_ = 0;
+  std::vector<double> ends_;  ///< of servers that never lack requests: when each was done
+  double now_ = 0;
 
  public:
   Senders senders;
@@ -153,19 +181,18 @@ template <class Run>
 LiveMeasured measure_load(const Offered& offered, std::int64_t servers, const Run& run) {
   LiveMeasured out;
   const LoadCourse course = run(Supply::as_sent, out);
-  if (!offered.load.open() || !course.falls_behind(servers)) return out;
-  LiveMeasured saturated;
-  const double holds = run(Supply::without_end, saturated).saturated_rate();
-  if (course.comes_per_s(offered) > holds) {
-    out.sustained_per_s = holds;
-    out.done = course.done();
-    // What servers did for requests that are not done is no part of the others' time.
-    const double spent = total(out.classes);
-    if (course.cut() && spent > out.e2e.mean)
-      add(out.classes, IterationTime(out.classes), out.e2e.mean / spent - 1);
-  } else if (course.cut()) {  // they had fallen behind for a while only
-    run(Supply::all_as_sent, out);
+  if (offered.load.open() && (offered.too_many || course.falls_behind(servers))) {
+    LiveMeasured full;
+    const double holds = run(Supply::without_end, full).saturated_rate(full.at_once);
+    if (course.comes_per_s(offered) > holds) {
+      out.sustained_per_s = holds;
+      out.done = course.done();
+    } else if (course.cut()) {  // they had fallen behind for a while only
+      run(Supply::all_as_sent, out).judge(out);
+      return out;
+    }
   }
+  course.judge(out);
   return out;
 }
 

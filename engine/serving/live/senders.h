@@ -20,7 +20,8 @@ struct Offered {
   const LoadSpec& load;
   std::int64_t clients = 1;  ///< requests in flight, or users at their sessions, in closed loop
   std::int64_t every =
-      1;  ///< of an open loop's requests, every such comes to these servers (2: every second)
+      1;                  ///< of an open loop's requests, every such comes to these servers (2: every second)
+  bool too_many = false;  ///< more come than servers can keep up with, however few the load simulates
 };
 
 class Senders {

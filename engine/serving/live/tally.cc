@@ -12,6 +12,7 @@ void Tally::work(const Work& work) {
   if (work.progressing > work.decoding) ++reads_;
   sums_.held_seconds += work.held_seconds;
   sums_.peak = std::max(sums_.peak, work.blocks);
+  sums_.together = std::max(sums_.together, work.progressing);
   if (work.decoding == 0) return;
   sums_.decode_iterations += static_cast<double>(work.iterations);
   sums_.decoded += static_cast<double>(work.iterations * work.decoding);
@@ -38,6 +39,8 @@ void Tally::done(const Sequence& sequence, double now) {
 LiveMeasured Tally::result(double end) {
   LiveMeasured out;
   out.requests = sums_.requests;
+  out.begun = sums_.begin;
+  out.at_once = sums_.together * rules_.servers;
   const auto requests = static_cast<double>(std::max<std::int64_t>(1, out.requests));
   out.ttft = sums_.ttft.percentiles();
   out.tpot = sums_.tpot.percentiles();
@@ -62,11 +65,17 @@ LiveMeasured Tally::result(double end) {
         static_cast<double>(sums_.hits[tier]) / static_cast<double>(std::max<std::int64_t>(1, sums_.prompts));
   out.transfer = sums_.transfer / requests;
   out.exposed_transfer = sums_.exposed / requests;
-  out.waiting = std::max(0.0, out.e2e.mean - total(out.classes) - out.exposed_transfer);
+  // Beside what these requests met, servers worked on some that began before or are not done, whose work is no part of
+  // their time.
+  const double spent = total(out.classes), most = out.e2e.mean - out.exposed_transfer;
+  if (spent > most) add(out.classes, IterationTime(out.classes), most / spent - 1);
+  out.waiting = std::max(0.0, most - spent);
   const auto blocks = static_cast<double>(rules_.kv_blocks);
   out.kv_peak = static_cast<double>(sums_.peak) / blocks;
+  // With drafts sequences hold parts of tokens in the mean, and blocks for whole ones.
   out.kv_mean =
-      sums_.held_seconds / (window * blocks * static_cast<double>(rules_.kv_block * rules_.servers));
+      std::min(out.kv_peak, sums_.held_seconds /
+                                (window * blocks * static_cast<double>(rules_.kv_block * rules_.servers)));
   out.prompt_tokens = sums_.prompts;
   out.output_tokens = sums_.outputs;
   return out;

@@ -23,6 +23,10 @@ struct LiveMeasured {
   /// blocks the most.
   double kv_mean = 0, kv_peak = 0;
   std::int64_t requests = 0, preemptions = 0, prompt_tokens = 0, output_tokens = 0;
+  std::int64_t at_once = 0;  ///< the most requests that iterations serve, of all servers together
+  double begun = 0;          ///< the moment from which on is measured
+  /// The time in which requests count is too short: in it the servers were in no steady state (LoadCourse::unsteady).
+  bool unsteady = false;
   std::int64_t gaps =
       0;  ///< between tokens: of requests that count from their first token, output_tokens - requests
   /// Open loop: requests per second that the servers keep up with, where more come than that; else 0.
@@ -81,7 +85,7 @@ class Tally {
     LatencyDistribution gaps, ttft, tpot, e2e;
     std::int64_t requests = 0, kept = 0;
     double queued = 0, held_seconds = 0, decode_iterations = 0, decoded = 0, transfer = 0, exposed = 0;
-    std::int64_t peak = 0, prompts = 0, outputs = 0, steps = 0;
+    std::int64_t peak = 0, together = 0, prompts = 0, outputs = 0, steps = 0;
     TierBlocks hits{};  ///< tokens
     IterationTime spent{};
   } sums_;

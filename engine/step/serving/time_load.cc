@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -147,14 +148,14 @@ void time_load(const InferenceInputs& in, const serving::Timer& timer, LoadTimin
                                 std::min(in.shape.clients, in.shape.slots));
   const auto gpus = static_cast<double>(in.plan.gpus());
   if (timing == LoadTiming::floors) return fill_load(measured(*floor), replicas, gpus, out);
+  const bool too_many = floor && load.offered_per_s() > floor->requests_per_s * replicas;
   const serving::LiveMeasured m = serving::serve_load(
-      {load, clients, coupled}, rules, timed,
+      {load, clients, coupled, too_many}, rules, timed,
       timing == LoadTiming::plain ? serving::Stride::plain : serving::Stride::runs, observer);
   fill_load(m, replicas, gpus, out);
   out.decode_batch *= busy;
   // Of a run that is too short to show it: no run that goes on holds more than that.
-  if (floor && m.sustained_per_s == 0 && load.offered_per_s() > floor->requests_per_s * replicas)
-    out.load.sustained_per_s = floor->requests_per_s * replicas;
+  if (too_many && m.sustained_per_s == 0) out.load.sustained_per_s = floor->requests_per_s * replicas;
 }
 
 void fill_load(const serving::LiveMeasured& m, double replicas, double gpus, Prediction& out) {
@@ -186,6 +187,7 @@ void fill_load(const serving::LiveMeasured& m, double replicas, double gpus, Pre
   more.prefix_hits = m.hits;
   more.sustained_per_s = m.sustained_per_s * replicas;
   more.done = m.done;
+  if (m.unsteady) out.e2e = Seconds(std::numeric_limits<double>::infinity());  // no result
 }
 
 }  // namespace shardscape::step

@@ -231,9 +231,13 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
   out << "\nverdict   " << name_of(missed.empty() ? p.status : Status::missed);
   if (p.reason != Reason::none) out << " (" << name_of(p.reason) << "): " << describe(name_of(p.reason));
   out << '\n';
-  for (const results::LimitCheck::Miss& miss : missed)
-    out << "          " << describe(miss_name(point, miss)) << ", missed by " << format_percent(miss.by)
-        << '\n';
+  for (const results::LimitCheck::Miss& miss : missed) {
+    std::string words = describe(miss_name(point, miss));
+    constexpr std::string_view kRate = "sustained_requests_per_s";
+    if (const std::size_t at = words.find(kRate); miss.reason == static_cast<std::size_t>(Reason::overloaded))
+      words.replace(at, kRate.size(), requests_text(p.load.sustained_per_s));
+    out << "          " << words << ", missed by " << format_percent(miss.by) << '\n';
+  }
   if (!point.details.cut.empty()) out << "          " << point.details.cut << '\n';
   if (memory_counted(p)) {
     out << "memory    " << format_bytes(p.memory_peak.value()) << " of " << format_bytes(capacity(point))

@@ -98,7 +98,7 @@ TEST(SimulatedLoad, BreakdownAddsUp) {
   const Prediction out = answer_to(setting, test::plan_of(1, 1, 1, 2));
   double sum = 0;
   for (const Seconds part : out.breakdown) sum += part.value();
-  EXPECT_NEAR(sum / out.e2e.value(), 1, 0.02) << "up to requests half done at the window's ends";
+  EXPECT_NEAR(sum / out.e2e.value(), 1, 1e-9);
 }
 
 TEST(SimulatedLoad, OverloadIsAValueAndTheRateThatHoldsHolds) {
