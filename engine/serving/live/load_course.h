@@ -105,9 +105,9 @@ class LoadCourse {
   [[nodiscard]] double done() const {
     return static_cast<double>(done_ - warm_up_) / static_cast<double>(counted_);
   }
-  /// What is measured from the warm-up's end to the last request's end, of a load in steady state. An open loop has none
-  /// there where a tenth more or fewer come than are done, or, of servers that fall behind, are done than hold; and no
-  /// load where no time is between them. What is less is noise; but never are more served than come.
+  /// What is measured from the warm-up's end to the last request's end, of a load in steady state. An open loop has
+  /// none there where a tenth more or fewer come than are done, or, of servers that fall behind, are done than hold;
+  /// and no load where no time is between them. What is less is noise; but never are more served than come.
   void judge(LiveMeasured& out) const {
     if (!steady_) return;
     const std::int64_t more = came_ - came_before_ - out.requests;
@@ -120,8 +120,9 @@ class LoadCourse {
     out.output_tokens_per_s *= share;
   }
   /// Requests per second of servers that never lack requests and have up to `at_once` under way. These may all end
-  /// together, so that the number done by a moment says little: what counts is the mean moment at which as many requests
-  /// as run at once were done, from that of the second generation to that of the last before no request waited.
+  /// together, so that the number done by a moment says little: what counts is the mean moment at which as many
+  /// requests as run at once were done, from that of the second generation to that of the last before no request
+  /// waited.
   [[nodiscard]] double saturated_rate(std::int64_t at_once) const {
     const std::int64_t generation = std::min(at_once, busy_done_ / 3);
     const auto mean_end = [&](std::int64_t last) {

@@ -163,7 +163,8 @@ void add_nodes(const std::vector<Operator>& operators, LayerPart part, const Tim
   }
 }
 
-/// Share of forward's kernels that are launched again; the attention core counts as one kernel, which is not launched again here.
+/// Share of forward's kernels that are launched again; the attention core counts as one kernel, which is not launched
+/// again here.
 double repeated_kernels(const std::vector<Operator>& operators) {
   double repeated = 0, all = 0;
   for (const Operator& op : operators) {
