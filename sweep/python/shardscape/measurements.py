@@ -60,7 +60,7 @@ def validate(
         path = os.path.join(folder, "predictions.csv")
         words = [*_command("validate", file), *words_of({**options, "predictions": path, "json": True})]
         report = json.loads(_said(run(words, None, _bytes(presets), None, places)))
-        return Validation(report, pd.read_csv(path))
+        return Validation(report, pd.read_csv(path, float_precision="round_trip"))
 
 
 def calibrate(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from . import _shardscape
 from .errors import InputError
@@ -159,7 +160,7 @@ def _columns(function: str, points: pd.DataFrame, *names: str) -> pd.DataFrame:
 _GIB = 2.0**30
 
 
-def _told_apart(points: np.ndarray) -> np.ndarray:
+def _told_apart(points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Of many points, one in each cell of a grid finer than a picture, and one in each of a grid of logarithms where
     all are above 0, as the axes may be either: millions of marks would take minutes to draw over each other."""
     most, cells = 20_000, 1_000
@@ -170,7 +171,8 @@ def _told_apart(points: np.ndarray) -> np.ndarray:
         low, extent = places.min(axis=0), np.ptp(places, axis=0)
         grid = ((places - low) / np.where(extent > 0, extent, 1) * cells).astype(np.int64)
         kept[np.unique(grid[:, 0] * (cells + 1) + grid[:, 1], return_index=True)[1]] = True
-    return points[kept]
+    drawn: NDArray[np.float64] = points[kept]
+    return drawn
 
 
 def _unit(points: pd.DataFrame, name: str) -> Any:
