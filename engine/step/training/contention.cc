@@ -11,7 +11,6 @@
 
 #include "engine/step/layers/context_drift.h"
 #include "engine/step/training/data_traffic.h"
-#include "engine/step/training/sent_in_step.h"
 
 namespace shardscape::step {
 
@@ -474,24 +473,6 @@ bool beside_passes_slowed(const StepMachine& machine, std::size_t stage) {
       });
 }
 
-namespace {
-
-/// Raises `added` so that the step lasts as long as operations of all stages and messages between them keep its busiest
-/// link busy. Messages of every boundary may be on one link.
-void bound_by_messages(const StepMachine& machine, const ContentionSum& sum, const ContendedData& traffic,
-                       const TimedStage& step, Breakdown& added) {
-  const Seconds now = step.step + added.total();
-  const double boundaries = machine.in.plan.pipeline - (machine.in.pipeline.wraps() ? 0 : 1);
-  if (step.messages <= Seconds(0) || sum.all_in_turn(traffic) + boundaries * step.messages <= now) return;
-  const SentInStep sent = sent_in_step(machine);
-  double busiest = 0;
-  for (std::size_t link = 0; link < sent.busy.size(); ++link)
-    busiest = std::max(busiest, sent.busy[link] + sent.messages[link]);
-  added[TimeClass::bubble] += std::max(Seconds(0), Seconds(busiest) - now);
-}
-
-}  // namespace
-
 Contention contention_of(const StepMachine& machine, const TimedStage& step) {
   return with_stage(machine, step.stage, [&](ContentionSum& sum, ContendedData& traffic) -> Contention {
     sum.add_data(traffic, step);
@@ -499,7 +480,6 @@ Contention contention_of(const StepMachine& machine, const TimedStage& step) {
     Contention contention =
         sum.of(step, sum.messages_beside(traffic, step) + sum.uneven_stages(traffic, step));
     sum.bound_by_links(traffic, step, contention.added);
-    bound_by_messages(machine, sum, traffic, step, contention.added);
     return contention;
   });
 }
