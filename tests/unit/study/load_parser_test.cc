@@ -48,6 +48,23 @@ TEST(SimulatedLoads, ClosedLoopOfAClient) {
   EXPECT_EQ(again.resolved_yaml, study.resolved_yaml);
 }
 
+TEST(SimulatedLoads, OpenLoopsLastTwoMinutesAtTheLargestRate) {
+  const auto requests_at = [](const std::string& rates) {
+    const Study study = good(with_workload("prompt_tokens: 10, output_tokens: 5, request_rate: " + rates));
+    for (const WorkloadSpec& workload : study.workloads)
+      EXPECT_EQ(workload.load->requests, study.workloads.front().load->requests);
+    const Study again = good(study.resolved_yaml);  // where the number is written out
+    EXPECT_EQ(again.workloads, study.workloads);
+    EXPECT_FALSE(study.workloads.front().load->requests.per_client);
+    return study.workloads.front().load->requests.number;
+  };
+  EXPECT_EQ(requests_at("3 /s"), 2000);  // 360, and no fewer than 2000
+  EXPECT_EQ(requests_at("80 /s"), 9600);
+  EXPECT_EQ(requests_at("[1 /s, 60.001 /s]"), 7201);
+  EXPECT_EQ(requests_at("6000 /min"), 12000);
+  EXPECT_EQ(requests_at("50000 /s"), 1000000);  // the most that a load may have
+}
+
 TEST(SimulatedLoads, OpenLoop) {
   const Study study =
       good(with_workload("prompt_tokens: {lognormal: {mean: 500, cv: 1}}, output_tokens: 20, request_rate: "
