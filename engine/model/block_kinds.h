@@ -68,8 +68,8 @@ Bytes put_off_bytes(const std::vector<Operator>& operators);
 
 /// Bytes that live for a moment while one block runs backward, beside what is saved: four tensors of the
 /// hidden width over all tokens of the tensor group (a gathered input and its gradient, the gradient of the
-/// residual stream before and after), and the gradients of every tensor of the MLP's inner width, or what ring
-/// attention works in (OperatorBuilder::merge_ring()) where that is more.
+/// residual stream before and after), and the gradients of every tensor of the MLP's inner width, or what
+/// attention over context ranks works in (OperatorBuilder::merge_ring()) where that is more.
 Bytes backward_working_bytes(const Setting& setting, std::size_t kind, const LayerKey& key,
                              std::int64_t tokens);
 

@@ -48,7 +48,7 @@ struct Operator {
   Stream forward, backward;
   CollectiveCall forward_comm, backward_comm;
   Bytes saved;            ///< kept from forward to backward where nothing is recomputed
-  Bytes working;          ///< lives beside what is kept while it runs, of attention in a ring alone
+  Bytes working;          ///< lives beside what is kept while it runs, of attention over context ranks alone
   Bytes saved_selective;  ///< bytes kept under selective recompute of the stack's parts
   bool grouped = false;   ///< a server's products of experts, run as one kernel (compute/expert_products.h)
   bool routes = false;    ///< the operator is a router, so that the layer has experts

@@ -128,6 +128,9 @@ class OperatorBuilder {
   /// Meanwhile the outputs of all steps wait for the merge; in backward two pieces of keys and values are under way,
   /// with their gradients, beside the step's own gradients. Source: Transformer Engine, context_parallel.py (p2p). Left
   /// out: copies that put keys and values, or halves of them, side by side.
+  ///
+  /// A core that does not ring merges nothing, but holds all keys and values that were gathered, and their gradients;
+  /// what is gathered for windows is not counted.
   void merge_ring(Operator& core, const CoreWidths& widths, double window) const;
   /// Rotary positions applied to `columns` columns.
   [[nodiscard]] Operator rotary(double columns) const;
