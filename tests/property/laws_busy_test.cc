@@ -359,6 +359,14 @@ TEST(BusyLaws, NoLinkIsBusierThanTheStepIsLong) {
   EXPECT_GT(any.near, 5);
 }
 
+// A random plan whose messages between stages are on a link of a PCIe tree that calls keep busy for all of the step.
+TEST(BusyLaws, NoLinkIsBusierThanTheStepIsLongWithMessages) {
+  Links links;
+  constexpr std::uint64_t kSeed = 8784;
+  expect_links_in_time(draw(kSeed, 32), ExecutionMode::hierarchical, kSeed, 0, links);
+  EXPECT_EQ(links.near, 1);
+}
+
 TEST(BusyLaws, NoSickLinkIsBusierThanTheStepIsLong) {
   for (const std::uint64_t sick : {1, 2}) {
     const Links any = expect_links_in_time(ExecutionMode::hierarchical, test::seeds(2000), false, sick),

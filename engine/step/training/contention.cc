@@ -11,6 +11,7 @@
 
 #include "engine/step/layers/context_drift.h"
 #include "engine/step/training/data_traffic.h"
+#include "engine/step/training/sent_in_step.h"
 
 namespace shardscape::step {
 
@@ -132,16 +133,12 @@ class ContentionSum {
     return in_.pipeline.per_chunk() * data.beside.time + data.once.time + calls_.time;
   }
 
-  /// Raises `added` so that the step lasts as long as its busiest link is busy. Calls alone never need that, but
-  /// traffic and the calls that it meets may.
-  void bound_by_links(ContendedData& data, const TimedStage& step, Breakdown& added) {
-    Seconds now = step.step;
-    for (const Seconds time : added) now += time;
-    if (all_in_turn(data) <= now) return;
-    const Operations all = operations(data, step.stage);
-    const Seconds busiest = collectives_.healthy().busiest_link(
-        std::span(all.keys.data(), all.keys.size()), std::span(all.seconds.data(), all.seconds.size()), now);
-    added[TimeClass::data_comm] += std::max(Seconds(0), busiest - now);
+  /// For how long the operations of a stage keep its busiest link busy; 0 where none is busy for longer than `beyond`.
+  [[nodiscard]] Seconds busiest_link(ContendedData& data, std::size_t stage, Seconds beyond) {
+    if (all_in_turn(data) <= beyond) return Seconds(0);
+    const Operations all = operations(data, stage);
+    return collectives_.healthy().busiest_link(std::span(all.keys.data(), all.keys.size()),
+                                               std::span(all.seconds.data(), all.seconds.size()), beyond);
   }
 
   /// All operations of a stage in passes.
@@ -473,13 +470,34 @@ bool beside_passes_slowed(const StepMachine& machine, std::size_t stage) {
       });
 }
 
+namespace {
+
+/// Raises `added` so that the step lasts as long as its busiest link is busy with operations of the stage or, where
+/// messages between stages come on top of these, with operations of all stages and messages between them. Calls alone
+/// never need that, but traffic and the calls that it meets may.
+void bound_by_links(const StepMachine& machine, ContentionSum& sum, ContendedData& traffic,
+                    const TimedStage& step, Breakdown& added) {
+  const Seconds now = step.step + added.total(),
+                busiest = sum.busiest_link(traffic, step.stage, now - step.messages);
+  if (busiest <= Seconds(0)) return;
+  added[TimeClass::data_comm] += std::max(Seconds(0), busiest - now);
+  if (step.messages <= Seconds(0)) return;
+  const SentInStep sent = sent_in_step(machine);
+  double with_messages = 0;
+  for (std::size_t link = 0; link < sent.busy.size(); ++link)
+    with_messages = std::max(with_messages, sent.busy[link] + sent.messages[link]);
+  added[TimeClass::bubble] += std::max(Seconds(0), Seconds(with_messages) - std::max(now, busiest));
+}
+
+}  // namespace
+
 Contention contention_of(const StepMachine& machine, const TimedStage& step) {
   return with_stage(machine, step.stage, [&](ContentionSum& sum, ContendedData& traffic) -> Contention {
     sum.add_data(traffic, step);
     if (machine.collectives.has_faults()) return sum.of(step, 0);
     Contention contention =
         sum.of(step, sum.messages_beside(traffic, step) + sum.uneven_stages(traffic, step));
-    sum.bound_by_links(traffic, step, contention.added);
+    bound_by_links(machine, sum, traffic, step, contention.added);
     return contention;
   });
 }

@@ -37,8 +37,8 @@
 // Several kinds of traffic beside a pass share it evenly, and so do the chunks of a stage traffic of every microbatch.
 //
 // At least the step lasts as long as calls and traffic of a stage, those of embedding and head with them, keep any link
-// busy; messages between stages, and gathers behind them, are not counted. Sick links: see sent_in_step.h. Of
-// algorithms that are neither rings nor rounds all links are taken to be busy.
+// busy, and as those of all stages do with the messages between them and what is gathered behind these. Sick links: see
+// sent_in_step.h. Of algorithms that are neither rings nor rounds all links are taken to be busy.
 #pragma once
 
 #include <boost/container/small_vector.hpp>
