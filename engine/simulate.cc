@@ -156,7 +156,7 @@ bool Simulator::Impl::fit(Point& point, Evaluator& evaluator) const {
     reject_range(point.out);
     return false;
   }
-  if (point.out.memory_peak <= setting.system.device.memory_capacity()) return true;
+  if (point.out.memory_peak <= point.capacity_or(setting.system.device.memory_capacity())) return true;
   point.out.status = Status::memory;
   point.out.reason = Reason::memory_capacity;
   return machine.options().time_infeasible;

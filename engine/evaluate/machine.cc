@@ -22,7 +22,7 @@ Machine::Machine(const Setting& setting, SimulateOptions options)
     : setting_(setting),
       options_(std::move(options)),
       shared_(network_of(setting, options_)),
-      collectives_(pool_collectives(options_.placement)) {}
+      collectives_(pool_collectives(setting, options_.placement)) {}
 
 namespace {
 
@@ -44,13 +44,14 @@ network::TokenExchange exchange_of(const Setting& setting) {
 
 }  // namespace
 
-network::CollectivePrices Machine::pool_collectives(const std::vector<std::int32_t>& placement) const {
-  const DeviceSpec& device = setting_.system.device;
-  network::CollectiveSetup setup{fabric(), setting_.system.stack.communication, device.hbm_peak(),
-                                 &device.node, exchange_of(setting_)};
+network::CollectivePrices Machine::pool_collectives(const Setting& setting,
+                                                    const std::vector<std::int32_t>& placement) const {
+  const DeviceSpec& device = setting.system.device;
+  network::CollectiveSetup setup{fabric(), setting.system.stack.communication, device.hbm_peak(),
+                                 &device.node, exchange_of(setting)};
   // Servers are assumed to send evenly: they keep copies of busy experts to that end, and the plan says which ranks
   // hold them (compute/expert_replicas.h).
-  if (setting_.workload.phase == Phase::training) setup.expert_shares = model::expert_shares(setting_);
+  if (setting.workload.phase == Phase::training) setup.expert_shares = model::expert_shares(setting);
   setup.placement = placement;
   setup.tolerance = options_.collective_tolerance;
   if (options_.reference) setup.analysis = network::Analysis::plain;

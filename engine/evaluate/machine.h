@@ -35,8 +35,9 @@ class Machine {
   /// Prices of collectives over all ranks of the machine; each rank of a plan lies on the fabric rank that
   /// SimulateOptions::placement gives it.
   [[nodiscard]] network::CollectivePrices& collectives() { return collectives_; }
-  /// Separate prices of collectives over the ranks of a pool, with the current faults.
-  [[nodiscard]] network::CollectivePrices pool_collectives(const std::vector<std::int32_t>& placement) const;
+  /// Separate prices of collectives over the ranks of a pool that has this setting, with the current faults.
+  [[nodiscard]] network::CollectivePrices pool_collectives(const Setting& setting,
+                                                           const std::vector<std::int32_t>& placement) const;
   /// The network that executions use, with the current faults.
   [[nodiscard]] network::PricedNetwork& network();
   void watch(StepWatch watch) { watch_ = std::move(watch); }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ struct Point {
   schedule::PipelineShape pipeline;  ///< set in training
   step::ServingShape serving;        ///< set for servers whose replicas both prefill and decode
   step::PoolInputs prefill, decode;  ///< set for servers with a pool for each
+  std::optional<Bytes> capacity;     ///< of the fullest device, where that is of the pool that prefills
   // Written by find_sick().
   std::vector<step::SickStage> sick;
   // Written by time().
@@ -39,8 +41,11 @@ struct Point {
     details = wanted;
     split.reset();
     sick.clear();
+    capacity.reset();
     executed = unreachable = deadlocked = false;
   }
+  /// The bytes that the fullest device has; `otherwise` but for that of the pool that prefills.
+  [[nodiscard]] Bytes capacity_or(Bytes otherwise) const { return capacity.value_or(otherwise); }
   /// The prediction by prices, which steps under faults start from.
   [[nodiscard]] const Prediction& by_prices() const { return executed ? priced : out; }
   /// Keeps the memory of the fullest stage, which decides about a plan. Stage 0 must come first.

@@ -145,7 +145,9 @@ class Replicas final : public Evaluator {
 
 class Pools final : public Evaluator {
  public:
-  explicit Pools(Machine& machine) : machine_(machine), setting_(machine.setting()) {}
+  explicit Pools(Machine& machine) : machine_(machine), setting_(machine.setting()) {
+    if (pools_differ(setting_)) reading_.emplace(prefill_setting(setting_));
+  }
 
   bool partition(Point& point) override {
     const StackProfile& stack = setting_.system.stack;
@@ -160,19 +162,25 @@ class Pools final : public Evaluator {
   void time(Point& point) override;
 
   [[nodiscard]] bool links_are_recorded() const override { return false; }
-  void forget() override { memo_.clear(); }
+  void forget() override {
+    memo_.clear();
+    reading_memo_.clear();
+  }
 
  private:
   [[nodiscard]] std::vector<std::int32_t> placed(std::int64_t begin, std::int64_t end) const;
   /// Sizes the pool's servers by their memory, then calls keep(use, stage) for every stage.
   template <class Keep>
-  void measure(step::PoolInputs& pool, std::int64_t sequences, step::ServerWork work, double tokens,
-               const Keep& keep);
-  const network::CollectivePrices& collectives_of(const step::PoolInputs& pool);
+  static void measure(const Setting& setting, step::PoolInputs& pool, std::int64_t sequences,
+                      step::ServerWork work, double tokens, const Keep& keep);
+  const network::CollectivePrices& collectives_of(const Setting& setting, const step::PoolInputs& pool);
+  /// The setting of the pool that prefills.
+  [[nodiscard]] const Setting& reading() const { return reading_ ? *reading_ : setting_; }
 
   Machine& machine_;
   const Setting& setting_;
-  step::InferenceMemo memo_;
+  std::optional<Setting> reading_;  ///< of the pool that prefills, where that differs
+  step::InferenceMemo memo_, reading_memo_;
   std::map<std::pair<std::int32_t, std::size_t>, std::optional<network::CollectivePrices>>
       prices_;  ///< prices of the calls of a pool, by its first rank and number of ranks
 };
@@ -189,10 +197,10 @@ std::vector<std::int32_t> Pools::placed(std::int64_t begin, std::int64_t end) co
 }
 
 template <class Keep>
-void Pools::measure(step::PoolInputs& pool, std::int64_t sequences, step::ServerWork work, double tokens,
-                    const Keep& keep) {
-  const ServerMemory server(setting_, pool.plan, pool.layers, sequences, work, tokens);
-  pool.shape = step::pool_shape(setting_, pool.plan, server.free(), server.request(), tokens);
+void Pools::measure(const Setting& setting, step::PoolInputs& pool, std::int64_t sequences,
+                    step::ServerWork work, double tokens, const Keep& keep) {
+  const ServerMemory server(setting, pool.plan, pool.layers, sequences, work, tokens);
+  pool.shape = step::pool_shape(setting, pool.plan, server.free(), server.request(), tokens);
   for (std::int32_t stage = 0; stage < pool.plan.pipeline; ++stage) {
     keep(server.of_stage(stage, pool.shape.resident), stage);
   }
@@ -200,6 +208,11 @@ void Pools::measure(step::PoolInputs& pool, std::int64_t sequences, step::Server
 
 /// Finds the memory of both pools, each as if it were alone: first the one that decodes, then the one that prefills.
 void Pools::memory(Point& point) {
+  if (reading_) {  // the load of a setting may change from point to point
+    reading_->workload = setting_.workload;
+    reading_->workload.precision =
+        policy_name(setting_.system.stack.serving.prefill_precision, setting_.workload.precision);
+  }
   step::PoolInputs& prefill = point.prefill;
   step::PoolInputs& decode = point.decode;
   Details* details = point.details;
@@ -210,7 +223,7 @@ void Pools::memory(Point& point) {
   decode.placement = placed(point.plan.prefill.gpus(), point.plan.gpus());
   const std::int64_t sequences =
       std::min(setting_.system.stack.serving.max_batch, step::requests_per_replica(setting_, decode.plan));
-  measure(decode, sequences, step::ServerWork::decoding, step::cached_tokens(setting_),
+  measure(setting_, decode, sequences, step::ServerWork::decoding, step::cached_tokens(setting_),
           [&](const MemoryUse& use, std::int32_t stage) {
             if (details != nullptr) details->stage_memory.push_back(use);
             point.keep_peak(use, stage);
@@ -221,21 +234,27 @@ void Pools::memory(Point& point) {
     if (experts.total() > point.out.memory_peak) point.keep_peak(experts, 0);
   }
   const std::int64_t prompts =
-      step::sequences_at_once(setting_, prefill.plan, step::requests_per_replica(setting_, prefill.plan));
-  measure(prefill, prompts, step::ServerWork::prompts, step::prefill_cached_tokens(setting_),
+      step::sequences_at_once(reading(), prefill.plan, step::requests_per_replica(reading(), prefill.plan));
+  // The fullest device is the one with the least room left of what it has.
+  const Bytes own = setting_.system.device.memory_capacity(),
+              theirs = reading().system.device.memory_capacity();
+  measure(reading(), prefill, prompts, step::ServerWork::prompts, step::prefill_cached_tokens(reading()),
           [&](const MemoryUse& use, std::int32_t stage) {
             if (details != nullptr) details->prefill.stage_memory.push_back(use);
             point.out.prefill_memory_peak = std::max(point.out.prefill_memory_peak, use.total());
-            if (use.total() > point.out.memory_peak) point.keep_peak(use, stage);
+            if (use.total() / theirs <= point.out.memory_peak / point.capacity_or(own)) return;
+            point.out.memory_peak = Bytes(0);  // of the other pool, or of a stage that is less full
+            point.keep_peak(use, stage);
+            point.capacity = theirs;
           });
 }
 
 /// Collectives over the ranks of one pool that its degrees lay out: without those that only have experts.
-const network::CollectivePrices& Pools::collectives_of(const step::PoolInputs& pool) {
+const network::CollectivePrices& Pools::collectives_of(const Setting& setting, const step::PoolInputs& pool) {
   const std::vector<std::int32_t> ranks(pool.placement.begin(), pool.placement.end() - pool.plan.ffn);
   std::optional<network::CollectivePrices>& prices = prices_[{ranks.front(), ranks.size()}];
   if (!prices) {
-    prices.emplace(machine_.pool_collectives(ranks));
+    prices.emplace(machine_.pool_collectives(setting, ranks));
   } else {
     prices->set_faults(machine_.faults());
   }
@@ -248,15 +267,18 @@ void Pools::time(Point& point) {
     runs.push_back(machine_.run_on(point.prefill.placement));
     runs.push_back(machine_.run_on(point.decode.placement));
   }
-  const auto pool = [&](const step::PoolInputs& inputs, std::size_t run) {
-    return step::Pool{inputs, collectives_of(inputs), runs.empty() ? nullptr : &runs[run]};
+  const auto pool = [&](const Setting& setting, step::InferenceMemo& memo, const step::PoolInputs& inputs,
+                        std::size_t run) {
+    return step::Pool{setting, memo, inputs, collectives_of(setting, inputs),
+                      runs.empty() ? nullptr : &runs[run]};
   };
-  const step::Pool prefill = pool(point.prefill, 0), decode = pool(point.decode, 1);
+  const step::Pool prefill = pool(reading(), reading_ ? reading_memo_ : memo_, point.prefill, 0),
+                   decode = pool(setting_, memo_, point.decode, 1);
   LoadKept load(point.details);
-  const bool connected = step::time_disaggregated(
-      setting_, prefill, decode, machine_.network(), memo_, machine_.options().reference, point.out,
-      point.details != nullptr ? &point.details->operators : nullptr, serving::serve_disaggregated,
-      load.observer(machine_));
+  const bool connected =
+      step::time_disaggregated(prefill, decode, machine_.network(), machine_.options().reference, point.out,
+                               point.details != nullptr ? &point.details->operators : nullptr,
+                               serving::serve_disaggregated, load.observer(machine_));
   for (const network::CollectivePrices* prices : {&prefill.collectives, &decode.collectives})
     if (!connected || prices->unreachable()) point.cut_off(*prices);
   for (const step::FlattenedRun& run : runs)

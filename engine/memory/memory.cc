@@ -129,18 +129,27 @@ Bytes saved_activations(const MemoryInputs& in, std::int32_t stage) {
   return in.setting.system.stack.memory.fragmentation * sum;
 }
 
+/// Under ZeRO-3: the weights that are gathered of the two largest blocks of a stage, of one where it has no more, and
+/// the copies made of them. What a single rank holds is gathered by nobody.
+Bytes gathered_blocks(const MemoryInputs& in, std::int32_t stage) {
+  Bytes largest, next;
+  for (const auto& [kind, count] : in.layers[static_cast<std::size_t>(stage)]) {
+    Bytes gathered;
+    for (const auto& [copies, held] : in.parameters.block[kind])
+      if (ranks_of(in.plan, copies) > 1) gathered += held.weights + held.copies;
+    for (std::int32_t i = 0; i < std::min(count, 2); ++i) {
+      next = std::max(next, std::min(largest, gathered));
+      largest = std::max(largest, gathered);
+    }
+  }
+  return largest + next;
+}
+
 /// Bytes of all buffers; `buckets` are those of the gradient buckets and the workspace.
-Bytes training_buffers(const MemoryInputs& in, Bytes buckets) {
+Bytes training_buffers(const MemoryInputs& in, std::int32_t stage, Bytes buckets) {
   Bytes sum = buckets;
   if (in.plan.pipeline > 1) sum += 2 * in.activations.boundary;
-  if (zero_shards(in.plan, ZeroState::weights)) {
-    Bytes largest_block;
-    for (const model::ParameterGroups& block : in.parameters.block) {
-      const model::Parameters all = block.total();
-      largest_block = std::max(largest_block, all.weights + all.copies);
-    }
-    sum += 2 * largest_block;
-  }
+  if (zero_shards(in.plan, ZeroState::weights)) sum += gathered_blocks(in, stage);
   return sum;
 }
 
@@ -162,7 +171,7 @@ MemoryUse training_state(const MemoryInputs& in, std::int32_t stage) {
   for (const auto& [copies, held] : parameters) {
     const double shards = ranks_of(in.plan, copies), owners = in.pipeline.copies() * shards;
     // Under ZeRO-3 the copies are made from gathered blocks and freed with them.
-    use.weights += whole_weights ? held.weights + held.copies : held.weights / shards;
+    use.weights += whole_weights || shards <= 1 ? held.weights + held.copies : held.weights / shards;
     use.gradients += Bytes(stack.state.gradient_bytes * held.count /
                            (scatters_each_microbatch(in.plan, stack) ? shards : 1.0));
     use.optimizer += Bytes((stack.state.master_bytes + stack.state.moment_bytes) * held.count /
@@ -181,7 +190,7 @@ MemoryUse training_stage(const MemoryInputs& in, std::int32_t stage, const Memor
     const double waiting = heads_in_flight(in.pipeline) - 1;
     use.logits = in.activations.logits + waiting * in.activations.logits_saved;
   }
-  use.buffers = training_buffers(in, state.buffers);
+  use.buffers = training_buffers(in, stage, state.buffers);
   use.reserve = in.setting.system.stack.memory.reserve;
   return use;
 }

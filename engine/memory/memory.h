@@ -15,8 +15,8 @@
 //                weight gradient of the head is deferred (spec/deferred_head.h)
 //   logits       while the loss of one microbatch is computed, on the last stage; and what the loss keeps of
 //                each further microbatch that has passed the head and waits for its backward
-//   buffers      kernels' workspace, DP buckets, boundary tensors, gathered weights of two blocks under
-//                ZeRO-3
+//   buffers      kernels' workspace, DP buckets, boundary tensors, weights that are gathered of two blocks under
+//                ZeRO-3, of one on a stage that has no more
 //   reserve      context and communication library
 //
 // Assumption: the peak of a stage is at its first backward, when all in-flight microbatches are saved. What the head

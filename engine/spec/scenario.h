@@ -1,11 +1,14 @@
 // One design point in full: everything simulate() needs, and nothing it could not be given.
 #pragma once
 
+#include <optional>
+
 #include "engine/spec/device.h"
 #include "engine/spec/fabric_spec.h"
 #include "engine/spec/fault.h"
 #include "engine/spec/model.h"
 #include "engine/spec/plan.h"
+#include "engine/spec/prediction.h"
 #include "engine/spec/stack.h"
 #include "engine/spec/workload.h"
 
@@ -24,6 +27,8 @@ struct System {
   DeviceSpec device;
   FabricSpec fabric;
   StackProfile stack;
+  /// The device of the pool that prefills, on the same fabric; nothing: `device`, as in the pool that decodes.
+  std::optional<DeviceSpec> prefill_device = {};
   friend bool operator==(const System&, const System&) = default;
 };
 
@@ -84,5 +89,33 @@ struct Setting {
     return host;
   }
 };
+
+/// Whether the pool that prefills has a device or a precision of its own.
+inline bool pools_differ(const Setting& setting) {
+  return setting.system.prefill_device ||
+         setting.system.stack.serving.prefill_precision != PrefillPrecision::alike;
+}
+/// The setting as the pool that prefills has it: with its device and its precision.
+inline Setting prefill_setting(Setting setting) {
+  if (setting.system.prefill_device) setting.system.device = *setting.system.prefill_device;
+  PrefillPrecision& precision = setting.system.stack.serving.prefill_precision;
+  setting.workload.precision = policy_name(precision, setting.workload.precision);
+  precision = PrefillPrecision::alike;
+  setting.system.prefill_device.reset();
+  return setting;
+}
+/// Whether both pools keep the key-value cache in one type; caches that move from one to the other are not converted.
+inline bool caches_agree(const Setting& setting) {
+  return prefill_setting(setting).policy().kv_cache == setting.policy().kv_cache;
+}
+/// The bytes that the device has whose use is Prediction::memory_peak: of the pool that prefills where its fullest
+/// device, which uses so many bytes, is that one.
+inline Bytes memory_of_fullest(const System& system, Bytes memory_peak, Bytes prefill_memory_peak) {
+  const bool prefill = system.prefill_device && prefill_memory_peak == memory_peak;
+  return (prefill ? *system.prefill_device : system.device).memory_capacity();
+}
+inline Bytes memory_of_fullest(const System& system, const Prediction& prediction) {
+  return memory_of_fullest(system, prediction.memory_peak, prediction.prefill_memory_peak);
+}
 
 }  // namespace shardscape

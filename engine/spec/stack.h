@@ -20,6 +20,7 @@
 #include "engine/spec/kept_activations.h"
 #include "engine/spec/node_collectives.h"
 #include "engine/spec/plan.h"
+#include "engine/spec/precision_policy.h"
 
 namespace shardscape {
 
@@ -100,6 +101,14 @@ enum class Routing : std::uint8_t { round_robin, least_loaded, prefix_aware };
 /// connectors; DistServe, Zhong et al. 2024), or each layer's as soon as that layer is done (Splitwise, Patel
 /// et al. 2024).
 enum class KvTransfer : std::uint8_t { after_prefill, per_layer };
+
+/// The precision of the pool that prefills, by the name of a policy (spec/precision_policy.h); alike: that of the
+/// workload, as in the pool that decodes.
+enum class PrefillPrecision : std::uint8_t { alike, fp32, tf32, bf16, fp16, fp8, fp4, mxfp8, nvfp4 };
+/// The policy of that pool, where the other one has `decode`.
+constexpr PolicyName policy_name(PrefillPrecision prefill, PolicyName decode) {
+  return prefill == PrefillPrecision::alike ? decode : static_cast<PolicyName>(static_cast<int>(prefill) - 1);
+}
 
 /// Who sends the tokens of a training step to the ranks of their experts: the collective library by all-to-all
 /// (Megatron Core's dispatcher `alltoall`), or kernels of their own, which send a token once to each rank or node
@@ -339,7 +348,8 @@ struct StackProfile {
     /// Beside fp8_expert_share of prompts on Blackwell, above 0, at most 1: kernels for checkpoints with a scale for
     /// each 128 values gain nothing from its faster units for 8 bits (found, not documented).
     double fp8_blackwell_share = 1;
-    KvTransfer kv_transfer = KvTransfer::after_prefill;  ///< disaggregated serving only
+    KvTransfer kv_transfer = KvTransfer::after_prefill;            ///< disaggregated serving only
+    PrefillPrecision prefill_precision = PrefillPrecision::alike;  ///< likewise
     ServedDispatch dispatch = ServedDispatch::all_gather;
     /// Where prompts are read, of which ranks have unequal numbers of tokens, each adds its own to a buffer of zeros
     /// for those of all, and the outputs are summed in full: two all-reduces, whatever `dispatch` says but for trtllm,

@@ -424,14 +424,15 @@ std::string to_own_folder(const std::string& file) {
 
 Launch write_launch(const Framework& framework, const LaunchWish& wish) {
   std::vector<Case> cases;
-  const auto add = [&](const ParallelPlan& plan, Pool pool) {
-    cases.push_back({wish.setting, plan, pool, wish.gpus_per_node, wish.model, framework.dense_together});
+  const Setting prefill = prefill_setting(wish.setting);
+  const auto add = [&](const Setting& setting, const ParallelPlan& plan, Pool pool) {
+    cases.push_back({setting, plan, pool, wish.gpus_per_node, wish.model, framework.dense_together});
   };
   if (wish.plan.disaggregated()) {
-    add(prefill_plan(wish.plan), Pool::prefill);
-    add(decode_plan(wish.plan), Pool::decode);
+    add(prefill, prefill_plan(wish.plan), Pool::prefill);
+    add(wish.setting, decode_plan(wish.plan), Pool::decode);
   } else {
-    add(wish.plan, Pool::whole);
+    add(wish.setting, wish.plan, Pool::whole);
   }
   if (framework.phase == Phase::inference) {
     Details details;

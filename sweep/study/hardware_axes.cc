@@ -322,7 +322,8 @@ class HardwareParser {
       if (loaded) slot = std::make_shared<typename decltype(loaded)::value_type>(*std::move(loaded));
     };
     if (part == "cluster") keep(change.cluster, loader_.cluster({node, path, base_.folder}));
-    if (part == "device") keep(change.device, loader_.device({node, path, base_.folder}));
+    if (part == "device" || part == kPrefillDevice)
+      keep(change.device, loader_.device({node, path, base_.folder}));
     if (part == "stack") keep(change.stack, loader_.stack({node, path, base_.folder}));
     if (part.starts_with(kTechnology)) read_technology(change);
     if (!change.whole()) return std::nullopt;

@@ -134,6 +134,8 @@ class StudyParser {
     }
     if (const yaml::Node* node = reader_.take_required("stack"))
       stack_ = loader_.stack({*node, "stack", folder_});
+    if (const yaml::Node* node = reader_.take(kPrefillDevice.data()))
+      prefill_device_ = loader_.device({*node, std::string(kPrefillDevice), folder_});
     if (model_) study_.model = *model_;
     if (model_) study_.model_name = model_->name;
     if (cluster_) study_.cluster_name = cluster_->name;
@@ -286,18 +288,46 @@ class StudyParser {
     for (std::size_t i = 0; i < fabrics.size() && diagnostics_.size() == before; ++i) {
       const auto count = fabrics_.empty() ? std::nullopt : std::optional(study_.gpu_counts[i]);
       const BaseSystem base{
-          {cluster_->device, fabrics[i], *stack_}, cluster_->fabric, count, phase_, folder_};
+          {cluster_->device, fabrics[i], *stack_, prefill_device_}, cluster_->fabric, count, phase_, folder_};
       ParsedHardware parsed = parse_hardware(node, base, limits, loader_, diagnostics_);
       study_.hardware = std::move(parsed.axes);
       std::ranges::move(parsed.systems, std::back_inserter(study_.systems));
       hardware_resolved_ = std::move(parsed.resolved);
     }
     if (fabrics.size() > 1) study_.hardware.insert(study_.hardware.begin(), gpus_axis(study_.gpu_counts));
-    const char* const transfer = "stack.serving.kv_transfer";
-    if (node == nullptr || !node->is_map() || phase_ != Phase::inference || pooled()) return;
-    if (const yaml::Node* axis = node->find(transfer))
-      state_.bad(std::string("hardware.") + transfer, axis->where,
-                 "has no effect without space.prefill_gpus");
+    check_pools(node);
+  }
+
+  /// Reports what is said of pools where there are none, and pools that can't take each other's caches.
+  void check_pools(const yaml::Node* hardware) {
+    const bool pools = phase_ == Phase::inference && pooled();
+    const char* const idle =
+        phase_ == Phase::training ? "has no effect in training" : "has no effect without space.prefill_gpus";
+    if (const yaml::Node* own = root_.find(kPrefillDevice); own != nullptr && phase_ && !pools)
+      state_.bad(std::string(kPrefillDevice), own->where, idle);
+    for (const char* const path :
+         {kPrefillDevice.data(), "stack.serving.kv_transfer", "stack.serving.prefill_precision"}) {
+      const bool listed = hardware != nullptr && hardware->is_map();
+      const yaml::Node* const axis = listed && phase_ ? hardware->find(path) : nullptr;
+      const bool refused =
+          path == kPrefillDevice.data() || phase_ == Phase::inference;  // the others are already
+      if (axis != nullptr && !pools && refused)
+        state_.bad(std::string("hardware.") + path, axis->where, idle);
+    }
+    if (!pools || study_.systems.empty() || study_.workloads.empty() || !model_) return;
+    for (std::size_t i = 0; i < study_.setting_count(); ++i) {
+      const Setting setting = study_.setting(i);
+      if (!pools_differ(setting) || caches_agree(setting)) continue;
+      const Setting prefill = prefill_setting(setting);
+      return state_.bad(
+          "stack.serving.prefill_precision", root_.find("stack")->where,
+          fmt::format(
+              "{} on {} keeps its key-value cache in {}, {} on {} in {}: caches move from one pool to the "
+              "other, so that both need one type (see stack.serving.fp8_cache)",
+              name_of(prefill.workload.precision), prefill.system.device.name,
+              name_of(prefill.policy().kv_cache), name_of(setting.workload.precision),
+              setting.system.device.name, name_of(setting.policy().kv_cache)));
+    }
   }
 
   /// Whether some plans have a pool that prefills.
@@ -508,6 +538,7 @@ class StudyParser {
     node.set("gpus",
              several ? yaml::flow_list(study_.hardware.front().labels) : yaml::make_scalar(study_.gpus));
     node.set("stack", yaml::write(*stack_));
+    if (prefill_device_) node.set(kPrefillDevice, yaml::write(*prefill_device_));
     node.set("workload", workload_resolved_);
     node.set("space", write_space(study_.space, study_.phase()));
     if (hardware_resolved_.is_map()) node.set("hardware", hardware_resolved_);
@@ -560,6 +591,7 @@ class StudyParser {
   std::optional<ModelSpec> model_;
   std::optional<yaml::Cluster> cluster_;
   std::optional<StackProfile> stack_;
+  std::optional<DeviceSpec> prefill_device_;
   std::vector<FabricSpec> fabrics_;  ///< for each number of GPUs
   std::string counts_set_by_;        ///< the override that gave these numbers; empty: the file did
   std::optional<Phase> phase_;

@@ -198,18 +198,20 @@ bool build_fabric(const BaseSystem& base, std::span<const Change* const> changes
 }  // namespace
 
 bool is_reference(std::string_view path) {
-  return path == "cluster" || path == "device" || path == "stack" || path == "technology.logic" ||
-         path == "technology.memory" || path == "technology.network";
+  return path == "cluster" || path == "device" || path == "stack" || path == kPrefillDevice ||
+         path == "technology.logic" || path == "technology.memory" || path == "technology.network";
 }
 
 bool Change::touches(Part part) const {
   switch (part) {
     case Part::device:
-      return cluster || device || technology || leaf.path.starts_with("device.");
+      return cluster || leaf.path == "device" || technology || leaf.path.starts_with("device.");
     case Part::fabric:
       return cluster || (technology && technology->network) || leaf.path.starts_with(kFabric);
     case Part::stack:
       return stack || leaf.path.starts_with("stack.");
+    case Part::prefill_device:
+      return leaf.path == kPrefillDevice;
   }
   return false;
 }
@@ -273,6 +275,10 @@ bool build_part(Part part, const BaseSystem& base, std::span<const Change* const
     return true;
   }
   yaml::Diagnostics problems;
+  if (part == Part::prefill_device) {
+    system.prefill_device = *touching.back()->device;
+    return true;
+  }
   const bool good = part == Part::device   ? build_device(base, touching, system, problems)
                     : part == Part::fabric ? build_fabric(base, touching, system, problems)
                                            : build_stack(base, touching, system, problems);
@@ -293,6 +299,8 @@ std::string part_text(Part part, const System& system) {
       return yaml::emit(yaml::write(system.fabric));
     case Part::stack:
       return yaml::emit(yaml::write(system.stack));
+    case Part::prefill_device:
+      return system.prefill_device ? yaml::emit(yaml::write(*system.prefill_device)) : "";
   }
   return {};
 }
@@ -301,6 +309,7 @@ void copy_part(Part part, const System& from, System& to) {
   if (part == Part::device) to.device = from.device;
   if (part == Part::fabric) to.fabric = from.fabric;
   if (part == Part::stack) to.stack = from.stack;
+  if (part == Part::prefill_device) to.prefill_device = from.prefill_device;
 }
 
 }  // namespace shardscape::sweep

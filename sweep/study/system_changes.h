@@ -1,4 +1,4 @@
-// Changes of a system: whole parts by reference ("cluster", "device", "stack"), single settings by their path
+// Changes of a system: whole parts by reference ("cluster", "device", "stack", "prefill_device"), single settings by their path
 // ("device.hbm.bandwidth", "fabric.rail.latency", "stack.attention"), and technologies ("technology.logic",
 // ".memory", ".network", ".area", ".power"), which rebuild the device under its budgets
 // (sweep/technology/build_device.h); a network also sets the bandwidth of the scale-out dimensions.
@@ -30,8 +30,10 @@ namespace shardscape::sweep {
 inline constexpr std::string_view kTechnology = "technology.";
 
 /// The parts of a system.
-enum class Part : std::uint8_t { device, fabric, stack };
-inline constexpr std::array kParts = {Part::device, Part::fabric, Part::stack};
+enum class Part : std::uint8_t { device, fabric, stack, prefill_device };
+inline constexpr std::array kParts = {Part::device, Part::fabric, Part::stack, Part::prefill_device};
+/// The path of the device of the pool that prefills.
+inline constexpr std::string_view kPrefillDevice = "prefill_device";
 
 /// The system that changes start from.
 struct BaseSystem {

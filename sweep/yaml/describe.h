@@ -223,6 +223,7 @@ void describe(V& v, StackProfile& s) {
       group.optional("fp8_cache", s.serving.fp8_cache);
       group.optional("fp8_cache_blackwell", s.serving.fp8_cache_blackwell);
       group.optional("kv_transfer", s.serving.kv_transfer);
+      group.optional("prefill_precision", s.serving.prefill_precision);
       group.optional("dispatch", s.serving.dispatch);
       group.optional("prompts_summed", s.serving.prompts_summed);
       group.optional("two_batch_overlap", s.serving.two_batch_overlap);

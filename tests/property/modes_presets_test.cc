@@ -113,6 +113,36 @@ Drawn draw_stages_and_gather(std::uint64_t seed, const yaml::Catalog& catalog) {
   return drawn;
 }
 
+/// Interleaved plans over several nodes with few microbatches, whose messages between chunks share the adapters with
+/// gradients and updated weights.
+Drawn draw_interleaved(std::uint64_t seed, const yaml::Catalog& catalog) {
+  test::ScenarioGenerator random(seed);
+  Drawn drawn;
+  Setting& s = drawn.setting;
+  const char* const stack = random.pick({"hai-llm", "megatron-core", "megatron-core-graphs", "torchtitan"});
+  const char* const cluster = random.pick({"dgx-a100", "dgx-h100", "dgx-b200"});
+  s.model = test::llama(32, 4096, 32, 8, 14336, 128256);
+  s.system.stack = yaml::load_stack(catalog, stack).value();
+  const yaml::Cluster machine = yaml::load_cluster(catalog, cluster).value();
+  Problems problems;
+  s.system.fabric = machine.fabric.instantiate(32, problems);
+  EXPECT_TRUE(problems.empty());
+  s.system.device = machine.device;
+  s.system.device.hbm.capacity_per_stack = Bytes(1e13);
+  ParallelPlan& plan = drawn.plan;
+  plan.tensor = random.pick({1, 2, 4, 8});
+  plan.pipeline = random.pick({2, 4});
+  plan.context = 32 / (plan.tensor * plan.pipeline) > 1 ? random.pick({1, 1, 2}) : 1;
+  plan.data = 32 / (plan.tensor * plan.pipeline * plan.context);
+  plan.schedule = ScheduleKind::interleaved;
+  plan.virtual_stages = random.pick({2, 4, 8});
+  plan.sequence_parallel = plan.tensor > 1 && random.coin();
+  plan.zero_stage = random.pick({0, 1});
+  s.workload = test::training(8192, plan.data * plan.pipeline * random.pick({1, 1, 2, 4}));
+  drawn.text = test::describe(seed, plan) + ' ' + stack + " on " + cluster;
+  return drawn;
+}
+
 struct Compared {
   std::vector<double> unmarked;  ///< differences, ascending
   int plans = 0, marked = 0, beyond = 0;
@@ -181,6 +211,16 @@ TEST(ModesPresets, AgreeWhereKeysGoRoundARing) {
   EXPECT_LE(compared.p95(), 0.025) << compared.texts;
   EXPECT_LE(compared.beyond, compared.plans / 30) << compared.texts;
   EXPECT_LE(compared.marked, compared.plans / 15);
+}
+
+// Messages between chunks and gradients and weights of the same stages want the same adapters.
+TEST(ModesPresets, AgreeWhereMessagesOfChunksMeetGradients) {
+  const Compared compared =
+      compare(200, 5555000, draw_interleaved, [](std::uint64_t, const FabricSpec&) { return FaultSet(); });
+  if (!test::all_seeds()) return;
+  EXPECT_LE(compared.p95(), 0.0001) << compared.texts;
+  EXPECT_LE(compared.beyond, 0) << compared.texts;
+  EXPECT_LE(compared.marked, 0);
 }
 
 template <class Draw>

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -183,12 +184,18 @@ TEST(EveryInterleavedPlan, PlainPathAgreesWhereChunksOfEqualStagesDiffer) {
 
 TEST(EveryServingPool, PlainPathAgrees) {
   // Half of the ranks read prompts, half decode: the cache that travels between them is in the times, too.
-  int timed_plans = 0, with_transfer = 0;
+  int timed_plans = 0, with_transfer = 0, unequal = 0;
   for (std::uint64_t seed = 1; seed <= test::seeds(60); ++seed) {
     test::ScenarioGenerator generator(seed);
-    const Setting setting = generator.setting(Phase::inference);
+    Setting setting = generator.setting(Phase::inference);
     const std::int64_t ranks = setting.system.fabric.size();
     if (ranks < 2) continue;
+    if (seed % 3 == 0) {  // of unequal devices
+      const DeviceSpec other = test::ScenarioGenerator(seed + 5000).setting(Phase::inference).system.device;
+      if (std::ranges::all_of(setting.policy().multiplied(), [&](Precision p) { return other.supports(p); }))
+        setting.system.prefill_device = other;
+    }
+    unequal += setting.system.prefill_device ? 1 : 0;
     Simulator simulator(setting, timed());
     test::PlainSimulator plain(setting, timed());
     for (int i = 0; i < kPlansPerSetting; ++i) {
@@ -204,6 +211,7 @@ TEST(EveryServingPool, PlainPathAgrees) {
     }
   }
   EXPECT_GE(timed_plans, test::at_least(201));
+  EXPECT_GE(unequal, test::at_least(5));
   if (test::all_seeds()) {
     EXPECT_GT(with_transfer, timed_plans / 2);
   }

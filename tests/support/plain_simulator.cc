@@ -32,17 +32,18 @@ void serve_by_replicas(evaluate::Machine& machine, const evaluate::Point& point,
 }
 
 void serve_by_pools(evaluate::Machine& machine, const evaluate::Point& point, Prediction& out) {
-  network::CollectivePrices prefill = machine.pool_collectives(point.prefill.placement),
-                            decode = machine.pool_collectives(point.decode.placement);
+  const Setting reading = prefill_setting(machine.setting());
+  network::CollectivePrices prefill = machine.pool_collectives(reading, point.prefill.placement),
+                            decode = machine.pool_collectives(machine.setting(), point.decode.placement);
   std::optional<step::FlattenedRun> read, write;
   if (machine.flattened()) {
     read.emplace(machine.run_on(point.prefill.placement));
     write.emplace(machine.run_on(point.decode.placement));
   }
-  step::InferenceMemo memo;
-  step::time_disaggregated(machine.setting(), {point.prefill, prefill, read ? &*read : nullptr},
-                           {point.decode, decode, write ? &*write : nullptr}, machine.network(), memo, true,
-                           out, nullptr, serving::serve_disaggregated_plainly);
+  step::InferenceMemo reads, writes;
+  step::time_disaggregated({reading, reads, point.prefill, prefill, read ? &*read : nullptr},
+                           {machine.setting(), writes, point.decode, decode, write ? &*write : nullptr},
+                           machine.network(), true, out, nullptr, serving::serve_disaggregated_plainly);
 }
 
 }  // namespace

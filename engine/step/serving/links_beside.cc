@@ -70,13 +70,14 @@ class CallsOnLinks {
 };
 
 /// Adds the flow of each server of a pool that has links in common with caches.
-void add_servers(const Setting& setting, const Pool& pool, const TokenCost& typical,
-                 const std::vector<LinkNumbers>& caches, std::span<const double> rates, KvTraffic& traffic,
+void add_servers(const Pool& pool, const TokenCost& typical, const std::vector<LinkNumbers>& caches,
+                 std::span<const double> rates, KvTraffic& traffic,
                  std::vector<std::vector<serving::KvFlow>>& flows, serving::LivePool& live) {
   LinkNumbers all;
   for (const LinkNumbers& links : caches) all.insert(links.begin(), links.end());
   CallsOnLinks calls(pool, all);
-  for (const auto& [kind, count] : model::all_layers(setting.model)) calls.add(typical.blocks[kind], count);
+  for (const auto& [kind, count] : model::all_layers(pool.setting.model))
+    calls.add(typical.blocks[kind], count);
   live.on_links = calls.shares();
   const std::int64_t groups = pool.inputs.shape.groups, ranks = live.rules.ranks;
   for (std::int64_t server = 0; server < live.rules.servers; ++server) {
@@ -98,19 +99,20 @@ void add_servers(const Setting& setting, const Pool& pool, const TokenCost& typi
 
 }  // namespace
 
-void share_links(const Setting& setting, const Pool& prefill, const Pool& decode, InferenceMemo& memo,
-                 std::span<const double> rates, KvTraffic& traffic, serving::LivePool& readers,
-                 serving::LivePool& decoders) {
+void share_links(const Pool& prefill, const Pool& decode, std::span<const double> rates, KvTraffic& traffic,
+                 serving::LivePool& readers, serving::LivePool& decoders) {
   const std::int64_t from = prefill.inputs.plan.data, to = decode.inputs.plan.data;
   const std::int64_t prompt =
-      std::min(setting.system.stack.serving.token_budget, setting.workload.prompt_tokens);
+      std::min(prefill.setting.system.stack.serving.token_budget, prefill.setting.workload.prompt_tokens);
   const ServingShape& shape = decode.inputs.shape;
   const std::int64_t sequences = std::max<std::int64_t>(1, std::min(shape.clients, shape.slots));
   std::vector<std::vector<serving::KvFlow>> flows;
-  add_servers(setting, prefill, memo.token_costs(setting, prefill.inputs.plan).at(TokenTable::prompt, prompt),
-              links_of_caches(traffic, from, to, true), rates, traffic, flows, readers);
-  add_servers(setting, decode,
-              memo.token_costs(setting, decode.inputs.plan).at(TokenTable::decode, sequences),
+  const auto typical = [](const Pool& pool, TokenTable table, std::int64_t tokens) {
+    return pool.memo.token_costs(pool.setting, pool.inputs.plan).at(table, tokens);
+  };
+  add_servers(prefill, typical(prefill, TokenTable::prompt, prompt), links_of_caches(traffic, from, to, true),
+              rates, traffic, flows, readers);
+  add_servers(decode, typical(decode, TokenTable::decode, sequences),
               links_of_caches(traffic, from, to, false), rates, traffic, flows, decoders);
   const bool any = std::ranges::any_of(flows, [](const auto& list) { return !list.empty(); });
   if (any) traffic.flows.insert(traffic.flows.end(), flows.begin(), flows.end());

@@ -17,8 +17,7 @@ namespace shardscape::step {
 
 /// Fills the shares of both pools, and adds the flows of their servers to the traffic (KvFabric::flows) where any has
 /// links in common with caches. `rates`: bytes per second of links.
-void share_links(const Setting& setting, const Pool& prefill, const Pool& decode, InferenceMemo& memo,
-                 std::span<const double> rates, KvTraffic& traffic, serving::LivePool& readers,
-                 serving::LivePool& decoders);
+void share_links(const Pool& prefill, const Pool& decode, std::span<const double> rates, KvTraffic& traffic,
+                 serving::LivePool& readers, serving::LivePool& decoders);
 
 }  // namespace shardscape::step

@@ -19,22 +19,22 @@ using serving::Iteration;
 
 /// The inputs of one server's iterations. All requests may come to the same server, so costs are sampled up to the load
 /// of all of them.
-InferenceInputs inputs_of(const Setting& setting, const PoolInputs& pool) {
-  ServingShape shape = pool.shape;
-  shape.clients = std::max<std::int64_t>(setting.workload.concurrency, 1);
-  return {setting, pool.plan, pool.layers, shape};
+InferenceInputs inputs_of(const Pool& pool) {
+  ServingShape shape = pool.inputs.shape;
+  shape.clients = std::max<std::int64_t>(pool.setting.workload.concurrency, 1);
+  return {pool.setting, pool.inputs.plan, pool.inputs.layers, shape};
 }
 
-serving::Pool pool_of(const Setting& setting, const PoolInputs& pool, const serving::Timer& timer) {
-  return {pool.plan.data / pool.shape.coupled * pool.shape.groups, rules_of(inputs_of(setting, pool)), timer};
+serving::Pool pool_of(const Pool& pool, const serving::Timer& timer) {
+  const ServingShape& shape = pool.inputs.shape;
+  return {pool.inputs.plan.data / shape.coupled * shape.groups, rules_of(inputs_of(pool)), timer};
 }
 
 /// The decoding pool. Coupled replicas share one queue, and have the places of all of them together.
-serving::Pool decoding_pool(const Setting& setting, const PoolInputs& pool, const serving::Timer& timer) {
-  const std::int64_t coupled = pool.shape.coupled;
-  serving::Pool all = pool_of(setting, pool, [&timer, coupled](const Iteration& iteration) {
-    return timer(of_busiest(iteration, coupled));
-  });
+serving::Pool decoding_pool(const Pool& pool, const serving::Timer& timer) {
+  const std::int64_t coupled = pool.inputs.shape.coupled;
+  serving::Pool all = pool_of(
+      pool, [&timer, coupled](const Iteration& iteration) { return timer(of_busiest(iteration, coupled)); });
   all.rules.slots *= coupled;
   return all;
 }
@@ -46,9 +46,9 @@ Iteration one_prompt(const Setting& setting) {
 
 /// A pool whose requests are simulated. Coupled replicas are the ranks of one server, with the places and the cache of
 /// all of them together.
-serving::LivePool live_pool(const Setting& setting, const PoolInputs& pool, const serving::Timer& timer) {
-  serving::LiveRules rules = live_rules(inputs_of(setting, pool));
-  join_ranks(pool.shape.coupled, rules);
+serving::LivePool live_pool(const Pool& pool, const serving::Timer& timer) {
+  serving::LiveRules rules = live_rules(inputs_of(pool));
+  join_ranks(pool.inputs.shape.coupled, rules);
   const std::int64_t coupled = rules.ranks;
   return {rules, [&timer, coupled](const Iteration& i) { return timer(of_busiest(i, coupled)); }};
 }
@@ -61,14 +61,13 @@ void fill(const Setting& setting, std::int64_t gpus, const DisaggregatedMeasured
                              static_cast<double>(setting.workload.output_tokens) / static_cast<double>(gpus);
 }
 
-void explain(const Setting& setting, const Pool& pool, InferenceMemo& memo,
-             const std::vector<serving::ServedIteration>& iterations, double requests,
+void explain(const Pool& pool, const std::vector<serving::ServedIteration>& iterations, double requests,
              std::vector<OperatorRow>& rows) {
   std::vector<WeightedIterations> weighted;
   for (const serving::ServedIteration& served : iterations)
     weighted.push_back({of_busiest(served.iteration, pool.inputs.shape.coupled), served.iterations,
                         static_cast<double>(served.progressing) / requests});
-  explain_iterations(inputs_of(setting, pool.inputs), pool.collectives, memo, weighted, rows);
+  explain_iterations(inputs_of(pool), pool.collectives, pool.memo, weighted, rows);
 }
 
 }  // namespace
@@ -96,21 +95,21 @@ ServingShape pool_shape(const Setting& setting, const ParallelPlan& pool, const 
   return shape;
 }
 
-bool time_disaggregated(const Setting& setting, const Pool& prefill, const Pool& decode,
-                        network::PricedNetwork& network, InferenceMemo& memo, bool plainly, Prediction& out,
-                        std::vector<OperatorRow>* operators, PooledCourse& course,
-                        const serving::LoadObserver& observer) {
+bool time_disaggregated(const Pool& prefill, const Pool& decode, network::PricedNetwork& network,
+                        bool plainly, Prediction& out, std::vector<OperatorRow>* operators,
+                        PooledCourse& course, const serving::LoadObserver& observer) {
+  const Setting& setting = decode.setting;
   const PoolInputs &reads = prefill.inputs, &writes = decode.inputs;
   KvTraffic traffic = kv_traffic(setting, {reads.plan, reads.layers, reads.placement},
                                  {writes.plan, writes.layers, writes.placement}, network);
   const auto timer_of = [&](const Pool& pool) {
-    return iteration_timer(inputs_of(setting, pool.inputs), pool.collectives, memo, plainly, pool.run);
+    return iteration_timer(inputs_of(pool), pool.collectives, pool.memo, plainly, pool.run);
   };
   SplitFabric split;
   if (writes.plan.ffn > 0) split = split_fabric(setting, writes.plan, writes.placement, network);
   const serving::Timer read = timer_of(prefill);
   const serving::Timer write = writes.plan.ffn > 0
-                                   ? split_timer(inputs_of(setting, writes), decode.collectives, memo, split)
+                                   ? split_timer(inputs_of(decode), decode.collectives, decode.memo, split)
                                    : timer_of(decode);
   // One iteration of each pool shows whether dead links cut ranks off; check that before anything is served.
   read(one_prompt(setting));
@@ -123,16 +122,16 @@ bool time_disaggregated(const Setting& setting, const Pool& prefill, const Pool&
       traffic.wires,        network.bytes_per_second(), traffic.flows,
       reads.plan.data,      writes.plan.data,           setting.system.stack.serving.kv_transfer,
       setting.model.layers, reads.shape.coupled,        writes.shape.coupled};
-  const serving::DisaggregatedLoad load{load_of(inputs_of(setting, reads)), pool_of(setting, reads, read),
-                                        decoding_pool(setting, writes, write), fabric};
+  const serving::DisaggregatedLoad load{load_of(inputs_of(prefill)), pool_of(prefill, read),
+                                        decoding_pool(decode, write), fabric};
   const std::int64_t gpus = reads.plan.gpus() + writes.plan.gpus();
   out.kv_bytes = traffic.request;
   if (setting.workload.load) {
-    serving::LivePool decoders = live_pool(setting, writes, write);
+    serving::LivePool decoders = live_pool(decode, write);
     decoders.rules.keeps_prefixes = false;  // what decodes gets whole caches from the other pool
-    serving::LivePool readers = live_pool(setting, reads, read);
+    serving::LivePool readers = live_pool(prefill, read);
     if (writes.plan.ffn == 0)
-      share_links(setting, prefill, decode, memo, network.bytes_per_second(), traffic, readers, decoders);
+      share_links(prefill, decode, network.bytes_per_second(), traffic, readers, decoders);
     const serving::PooledServers servers{std::move(readers), std::move(decoders), fabric,
                                          static_cast<double>(setting.workload.prompt_tokens)};
     const serving::Offered offered{*setting.workload.load, setting.workload.concurrency, 1};
@@ -143,8 +142,8 @@ bool time_disaggregated(const Setting& setting, const Pool& prefill, const Pool&
   fill(setting, gpus, measured, out);
   if (operators == nullptr) return true;
   const double requests = measured.requests_measured;
-  explain(setting, prefill, memo, measured.prefill_iterations, requests, *operators);
-  if (writes.plan.ffn == 0) explain(setting, decode, memo, measured.decode_iterations, requests, *operators);
+  explain(prefill, measured.prefill_iterations, requests, *operators);
+  if (writes.plan.ffn == 0) explain(decode, measured.decode_iterations, requests, *operators);
   return true;
 }
 

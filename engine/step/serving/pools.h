@@ -7,6 +7,8 @@
 //            every stage has one to work on
 //   places   per server: the stack's largest batch, or as many requests as the key-value cache has whole
 //            blocks for: with their prompt in the first pool, with their last token in the second
+//   unequal  the pool that prefills may have another device and another precision, on the same links (pools_differ());
+//            caches leave as they are, so that both pools keep them in one type
 //   coupled  replicas that share experts have iterations together (inference.h): in the first pool each reads the
 //            prompts of its own queue, in the second sequences are dealt evenly
 //   loads    that are simulated request by request are served by the same servers (live/serve_pools.h)
@@ -39,8 +41,11 @@ struct PoolInputs {
   std::vector<std::int32_t> placement;  ///< index: rank of the pool; rank of the fabric
 };
 
-/// A pool, the collectives over its ranks, and what its execution needs; null where it is priced.
+/// A pool, the setting with its own device and precision and what is remembered of that, the collectives over its ranks,
+/// and what its execution needs; null where it is priced.
 struct Pool {
+  const Setting& setting;
+  InferenceMemo& memo;
   const PoolInputs& inputs;
   const network::CollectivePrices& collectives;
   FlattenedRun* run = nullptr;
@@ -52,10 +57,10 @@ using PooledCourse = serving::DisaggregatedMeasured(const serving::Disaggregated
 /// Fills what time_inference() fills, and the times and bytes of transfers. Returns false where dead links cut the
 /// pools off from each other; the collectives of each pool tell whether links inside of it are dead. `operators`, where
 /// given, gets the table of explain_inference() for both pools. `course`: tests have an obvious one.
-/// `observer`: of a simulated load.
-bool time_disaggregated(const Setting& setting, const Pool& prefill, const Pool& decode,
-                        network::PricedNetwork& network, InferenceMemo& memo, bool plainly,
-                        Prediction& prediction, std::vector<OperatorRow>* operators,
+/// `observer`: of a simulated load. What both pools share, such as the load and the servers' rules, is read from the
+/// setting of the one that decodes.
+bool time_disaggregated(const Pool& prefill, const Pool& decode, network::PricedNetwork& network,
+                        bool plainly, Prediction& prediction, std::vector<OperatorRow>* operators,
                         PooledCourse& course = serving::serve_disaggregated,
                         const serving::LoadObserver& observer = {});
 

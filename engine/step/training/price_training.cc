@@ -189,6 +189,11 @@ double open_in_turns(const TrainingStep& in, const StepTimes& times, Seconds ste
          step;
 }
 
+/// By how much the passes of a stage end later because of messages between stages.
+Seconds messages_shown(const StepTimes& times, std::size_t stage) {
+  return Seconds(std::max(0.0, times.pipeline.end[stage] - times.pipeline.end_without_transfers[stage]));
+}
+
 /// The share of a step by which messages between stages may make it longer because they meet: a message leaves its
 /// stage before the next one does, unless it takes longer than the pass between them. Then both may take twice as long.
 double open_in_messages(const TrainingStep& in, const StepTimes& times, std::size_t stage, Seconds step) {
@@ -197,8 +202,7 @@ double open_in_messages(const TrainingStep& in, const StepTimes& times, std::siz
   for (const schedule::StageTime& time : times.times)
     shortest = std::min({shortest, time.forward, time.backward - (in.cuts() ? time.weight : 0)});
   if (times.pipeline.transfer.longest() <= shortest) return 0;
-  const PipelineTimes& ends = times.pipeline;
-  return std::max(0.0, ends.end[stage] - ends.end_without_transfers[stage]) / step.value();
+  return messages_shown(times, stage) / step;
 }
 
 /// The times of the stage that ends last, on a healthy machine.
@@ -218,6 +222,7 @@ TimedStage timed_stage(const TrainingStep& in, const StepTimes& times, std::size
                     times.tails[stage].data_comm - times.tails[stage].lost,
                     times.tails[stage].hidden.all(),
                     Seconds(2.0 * in.pipeline.forwards() * times.pipeline.transfer.longest()),
+                    messages_shown(times, stage),
                     busy,
                     times.pipeline.end,
                     times.chunks_of(times.twin[stage])};
@@ -462,8 +467,7 @@ std::int32_t time_step(const TrainingStep& in, const network::CollectivePrices& 
   b = busy;
   if (in.last(static_cast<std::int32_t>(critical))) b += times.deferred;
   b[TimeClass::data_comm] += times.tails[critical].data_comm;
-  b[TimeClass::pipeline_comm] =
-      Seconds(std::max(0.0, times.pipeline.end[critical] - times.pipeline.end_without_transfers[critical]));
+  b[TimeClass::pipeline_comm] = messages_shown(times, critical);
   b[TimeClass::bubble] = waiting + wait_for_mirror(in, times, critical);
   b[TimeClass::optimizer] = times.tails[critical].optimizer;
   b[TimeClass::host] += fixed;

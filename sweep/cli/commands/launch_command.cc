@@ -112,7 +112,7 @@ int run_launch(const LaunchArguments& arguments, const CommonOptions& common) {
   PlanLaunch made = plan_launch(study, point.setting, point.plan, framework, arguments.gpus_per_node);
   made.memory = memory_notes(point.setting, verdict);
   made.tight =
-      !tight_memory(verdict.memory_peak.value(), point.setting.system.device.memory_capacity().value())
+      !tight_memory(verdict.memory_peak.value(), memory_of_fullest(point.setting.system, verdict).value())
            .empty();
   if (!made.launch.refused.empty()) {
     std::vector<std::string> problems;

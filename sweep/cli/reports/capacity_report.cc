@@ -94,13 +94,15 @@ class CapacityWriter {
     return remarks_on(job_.study(), setting_of(at), at.point.plan, at.prediction, at.point.setting);
   }
   [[nodiscard]] std::string tight_text(const CapacityPoint& at) const {
-    return tight_memory(at.prediction.memory_peak.value(),
-                        setting_of(at).system.device.memory_capacity().value());
+    return tight_memory(at.prediction.memory_peak.value(), memory_of(at));
+  }
+  [[nodiscard]] double memory_of(const CapacityPoint& at) const {
+    return memory_of_fullest(setting_of(at).system, at.prediction).value();
   }
   /// Memory of the fullest device of the point.
   [[nodiscard]] std::string memory_text(const CapacityPoint& at) const {
     const Setting setting = setting_of(at);
-    const double capacity = setting.system.device.memory_capacity().value();
+    const double capacity = memory_of(at);
     const double bytes = at.prediction.memory_peak.value();
     return fmt::format("{} of {} ({}) on the fullest device, the key-value cache in {}", format_bytes(bytes),
                        format_bytes(capacity), format_percent(bytes / capacity),
@@ -182,7 +184,7 @@ class CapacityWriter {
       add_expected_error(error_of(*answer.best), Phase::inference, true, json);
       const std::string tight = tight_text(*answer.best);
       json["memory_tight"] = !tight.empty();
-      json["memory_capacity_bytes"] = setting_of(*answer.best).system.device.memory_capacity().value();
+      json["memory_capacity_bytes"] = memory_of(*answer.best);
       json["kv_cache_precision"] = name_of(setting_of(*answer.best).policy().kv_cache);
       if (points) json["memory_note"] = memory_text(*answer.best) + (tight.empty() ? "" : "; " + tight);
       json["fewer"] = answer.fewer ? missing_json(*answer.fewer, rate(answer)) : Json();

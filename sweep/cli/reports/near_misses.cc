@@ -122,7 +122,10 @@ class MissFinder {
         candidate.needed = scan.values(peak)[i];
         candidate.stage = scan.values(stage)[i];
         candidate.prefill = pools && scan.values(prefill)[i] == candidate.needed;
-        if (study_) candidate.capacity = capacity(candidate.point_id);
+        if (study_)
+          candidate.capacity = memory_of_fullest(system_of(candidate.point_id), Bytes(candidate.needed),
+                                                 Bytes(pools ? scan.values(prefill)[i] : 0))
+                                   .value();
         const std::pair key(study_ ? candidate.missing() : candidate.needed, candidate.needed);
         if (by_missing.size() == kMissesTried && key >= std::prev(by_missing.end())->first) continue;
         by_missing.try_emplace(key, candidate);
@@ -139,9 +142,8 @@ class MissFinder {
   [[nodiscard]] std::size_t setting_of(std::uint64_t point_id) const {
     return static_cast<std::size_t>(stored_->space.point(point_id).setting);
   }
-  [[nodiscard]] double capacity(std::uint64_t point_id) const {
-    const System& system = study_->systems[setting_of(point_id) / study_->workloads.size()];
-    return system.device.memory_capacity().value();
+  [[nodiscard]] const System& system_of(std::uint64_t point_id) const {
+    return study_->systems[setting_of(point_id) / study_->workloads.size()];
   }
 
   [[nodiscard]] NearMiss describe_miss(const Candidate& candidate) const {

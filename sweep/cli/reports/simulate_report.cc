@@ -194,7 +194,10 @@ void print_load(std::ostream& out, const Prediction& p, const LoadSpec& load) {
   table.print(out, 2);
 }
 
-double capacity(const SimulatedPoint& point) { return point.setting.system.device.memory_capacity().value(); }
+/// Of the fullest device.
+double capacity(const SimulatedPoint& point) {
+  return memory_of_fullest(point.setting.system, point.prediction).value();
+}
 
 void print_heading(std::ostream& out, const SimulatedPoint& point) {
   const sweep::Study& study = point.study;
@@ -221,6 +224,13 @@ void print_heading(std::ostream& out, const SimulatedPoint& point) {
                       (point.plan.ffn > 0 ? ": " + format_count(all - prefill - point.plan.ffn) +
                                                 " attention, " + format_count(point.plan.ffn) + " experts"
                                           : "")});
+    if (pools_differ(point.setting)) {
+      const auto words = [](const Setting& of) {
+        return fmt::format("{} in {}", of.system.device.name, name_of(of.workload.precision));
+      };
+      table.add_row({"unequal", fmt::format("{} prefill, {} decode", words(prefill_setting(point.setting)),
+                                            words(point.setting))});
+    }
   }
   table.print(out);
 }

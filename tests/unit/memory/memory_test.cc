@@ -151,6 +151,27 @@ TEST_F(MemoryTest, Buffers) {
   EXPECT_DOUBLE_EQ(training_stage(inputs(4), 0).buffers.value(), 4 * kModel + 2 * 2 * kBlock);
   plan = test::plan_of(1, 1, 2, 1);
   EXPECT_DOUBLE_EQ(training_stage(inputs(4, marked_activations()), 0).buffers.value(), 6e8);
+  // A stage of one block gathers one.
+  plan = test::plan_of(1, 1, 8, 2);
+  plan.zero_stage = 3;
+  EXPECT_DOUBLE_EQ(training_stage(inputs(4), 3).buffers.value(), 4 * kBlock + 2 * kBlock);
+}
+
+// With as many expert ranks as there are each expert stands once, and nobody gathers it.
+TEST_F(MemoryTest, ExpertsThatStandOnceAreNotGathered) {
+  setting.model = test::llama_of_experts(8, 8, 0);
+  plan = test::plan_of(1, 1, 1, 4);
+  plan.expert = 4;
+  setting.system.stack.communication.bucket = Bytes(1e3);
+  plan.zero_stage = 2;
+  const MemoryUse whole = training_stage(inputs(4), 0);
+  plan.zero_stage = 3;
+  const MemoryUse sharded = training_stage(inputs(4), 0);
+  const model::ParameterGroups block = model::stage_parameters(setting.model, kBf16, plan).block[0];
+  ASSERT_GT(block[ParallelGroup::expert_data].weights, 2 * block[ParallelGroup::data_shard].weights);
+  EXPECT_DOUBLE_EQ((sharded.buffers - whole.buffers).value(),
+                   2 * block[ParallelGroup::data_shard].weights.value());
+  EXPECT_LT(sharded.weights + sharded.buffers, whole.weights + whole.buffers);
 }
 
 TEST_F(MemoryTest, TrainingKeepsBf16WeightsAndTwoCopiesOfThoseOfNarrowProducts) {

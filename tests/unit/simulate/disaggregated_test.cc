@@ -106,6 +106,95 @@ TEST(Disaggregated, StacksSayWhenCachesLeave) {
   EXPECT_NEAR(layers.itl / after.itl, 1, 1e-9);
 }
 
+/// A device twice as quick as another, with twice the memory.
+DeviceSpec twice(DeviceSpec device) {
+  device.name = "twice";
+  device.sm.clock *= 2;
+  device.hbm.bandwidth_per_stack *= 2;
+  device.hbm.capacity_per_stack *= 2;
+  return device;
+}
+
+// One request at a time on unequal pools: its first token takes what it does where both pools have the device and the
+// precision of the one that reads, every further one what it does where both have those of the one that decodes.
+TEST(Disaggregated, UnequalPoolsTakeTheirOwnTimes) {
+  const ParallelPlan plan = pools(plan_of(1, 1, 1, 1), {1, 1, 1});
+  for (const ExecutionMode mode : {ExecutionMode::hierarchical, ExecutionMode::flattened}) {
+    const Setting slow = server(2, 1);
+    Setting quick = slow, unequal = slow, reversed;
+    quick.system.device = twice(slow.system.device);
+    unequal.system.prefill_device = quick.system.device;
+    reversed = quick;
+    reversed.system.prefill_device = slow.system.device;
+    const Prediction of_slow = predict_pools(slow, plan, mode), of_quick = predict_pools(quick, plan, mode);
+    ASSERT_LT(of_quick.ttft, 0.8 * of_slow.ttft);
+    ASSERT_LT(of_quick.itl, 0.8 * of_slow.itl);
+    const Prediction one = predict_pools(unequal, plan, mode), other = predict_pools(reversed, plan, mode);
+    EXPECT_NEAR(one.ttft / of_quick.ttft, 1, 1e-9);
+    EXPECT_NEAR(one.itl / of_slow.itl, 1, 1e-6);
+    EXPECT_NEAR(other.ttft / of_slow.ttft, 1, 1e-9);
+    EXPECT_NEAR(other.itl / of_quick.itl, 1, 1e-6);
+
+    Setting wide = slow;
+    wide.system.device.sm.tensor_flops_per_clock[static_cast<std::size_t>(Precision::fp8)] = 2048;
+    Setting narrow = wide, narrow_reads = wide;
+    narrow.workload.precision = PolicyName::fp8;
+    narrow_reads.system.stack.serving.prefill_precision = PrefillPrecision::fp8;
+    const Prediction of_narrow = predict_pools(narrow, plan, mode),
+                     reads = predict_pools(narrow_reads, plan, mode);
+    ASSERT_LT(of_narrow.ttft, 0.9 * of_slow.ttft);
+    EXPECT_NEAR(reads.ttft / of_narrow.ttft, 1, 1e-9);
+    EXPECT_NEAR(reads.itl / of_slow.itl, 1, 1e-6);
+  }
+}
+
+// A pool that is told to have what it has anyway is no other pool.
+TEST(Disaggregated, EqualPoolsMayBeSpeltOut) {
+  const ParallelPlan plan = pools(plan_of(2, 1, 1, 2), {2, 1, 2});
+  const Setting setting = server(8, 12);
+  Setting told = setting;
+  told.system.prefill_device = setting.system.device;
+  told.system.stack.serving.prefill_precision = PrefillPrecision::bf16;
+  EXPECT_TRUE(pools_differ(told));
+  EXPECT_FALSE(pools_differ(prefill_setting(told)));
+  const Prediction out = predict_pools(setting, plan), same = predict_pools(told, plan);
+  EXPECT_EQ(out.ttft, same.ttft);
+  EXPECT_EQ(out.e2e, same.e2e);
+  EXPECT_EQ(out.memory_peak, same.memory_peak);
+}
+
+// Each pool has the memory of its own device: weights that fit in the one may not fit in the other.
+TEST(Disaggregated, UnequalPoolsHaveTheirOwnMemory) {
+  const ParallelPlan plan = pools(plan_of(1, 1, 1, 1), {1, 1, 1});
+  Setting setting = server(2, 1);
+  const Prediction fits = predict_pools(setting, plan);
+  DeviceSpec small = setting.system.device;
+  small.hbm.capacity_per_stack *= 0.9 * (fits.prefill_memory_peak / small.memory_capacity());
+  setting.system.prefill_device = small;
+  const Prediction out = Simulator(setting, {}).run(plan);
+  EXPECT_EQ(out.status, Status::memory);
+  EXPECT_EQ(out.memory_peak, fits.prefill_memory_peak) << "of the device that is over-full";
+  EXPECT_EQ(memory_of_fullest(setting.system, out), small.memory_capacity());
+  // The pool that decodes is fuller in bytes, but not by what it has.
+  setting.system.prefill_device = twice(twice(setting.system.device));
+  const Prediction large = Simulator(setting, {}).run(plan);
+  EXPECT_EQ(large.status, Status::ok);
+  EXPECT_EQ(memory_of_fullest(setting.system, large), setting.system.device.memory_capacity());
+}
+
+TEST(Disaggregated, EachPoolNeedsUnitsForItsPrecision) {
+  const ParallelPlan plan = pools(plan_of(1, 1, 1, 1), {1, 1, 1});
+  Setting setting = server(2, 1);
+  ASSERT_FALSE(setting.system.device.supports(Precision::fp4));
+  setting.system.stack.serving.prefill_precision = PrefillPrecision::nvfp4;
+  const Prediction out = Simulator(setting, {}).run(plan);
+  EXPECT_EQ(out.status, Status::unsupported);
+  EXPECT_EQ(out.reason, Reason::precision);
+  static_assert(enum_names<PrefillPrecision>().size() == enum_names<PolicyName>().size() + 1);
+  for (std::size_t i = 0; i < enum_names<PolicyName>().size(); ++i)
+    EXPECT_EQ(enum_names<PolicyName>()[i], enum_names<PrefillPrecision>()[i + 1]);
+}
+
 // Caches of whole requests in the one pool, of prompts in the other; a pool that decodes two at a time lets
 // the others wait; a plan without room for one request is rejected for memory.
 TEST(Disaggregated, MemoryOfEachPoolIsItsOwn) {
