@@ -28,9 +28,9 @@
 //
 // Messages between the chunks of an interleaved schedule share links with traffic of once a step, too, and a message
 // that is late makes all later passes late, since stages take turns there without slack. Where messages make the passes
-// S longer and passes hide H of the traffic, the step takes S H / (S + H) longer: the smaller of the two where the other
-// is much longer, as all of it then meets the other, and half of each where they are equal. (Found on executions, see
-// kOnceOpen; other schedules have slack: of 286 random plans none is off by more than 1 %.)
+// S longer and passes hide H of the traffic, the step takes S H / (S + H) longer: the smaller of the two where the
+// other is much longer, as all of it then meets the other, and half of each where they are equal. (Found on executions,
+// see kOnceOpen; other schedules have slack: of 286 random plans none is off by more than 1 %.)
 //
 // The marked share is how far that price may be off, over the time of the step: a share each of what exchanges of
 // context groups and other calls take longer (kContextOpen, kCallsOpen), of what groups that come apart cost each other
