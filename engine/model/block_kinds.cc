@@ -21,38 +21,30 @@ const Mla kMla{};
 const DenseMlp kDenseMlp{};
 const ExpertMlp kExpertMlp{};
 
-const BlockKind& kind_of(const ModelSpec& model, std::size_t kind) { return block_kinds(model)[kind]; }
-
-/// Whether the model has layers with the window and layers without.
-bool mixes_windows(const ModelSpec& model) {
-  return model.window_pattern.find('G') != std::string::npos &&
-         model.window_pattern.find('G') < static_cast<std::size_t>(std::max<std::int64_t>(model.layers, 0));
-}
-
-/// Whether the model has layers with experts and layers without.
-bool mixes_experts(const ModelSpec& model) { return model.moe && model.expert_layers() < model.layers; }
-
-/// The four kinds (with or without a window, with or without experts) as a ring in which neighbours differ in one
-/// property, so that the kinds of any model are a contiguous run of it.
-enum Place : std::size_t { local_dense, global_dense, global_experts, local_experts, kPlaces };
-
-Place place_of(bool local, bool experts) {
-  if (experts) return local ? local_experts : global_experts;
-  return local ? local_dense : global_dense;
-}
-
-struct Run {
-  std::size_t first, count;
+/// The places that blocks of models have, in the order of a model's kinds: a letter of ModelSpec::window_pattern, and
+/// whether the layer has experts.
+struct Place {
+  char letter;
+  bool experts;
+  BlockKind of_heads, of_latent;
 };
+const Place kPlaces[] = {{'L', false, {kLocalMhaGqa, kDenseMlp}, {kMla, kDenseMlp}},
+                         {'G', false, {kMhaGqa, kDenseMlp}, {kMla, kDenseMlp}},
+                         {'G', true, {kMhaGqa, kExpertMlp}, {kMla, kExpertMlp}},
+                         {'L', true, {kLocalMhaGqa, kExpertMlp}, {kMla, kExpertMlp}}};
 
-Run run_of(const ModelSpec& model) {
-  const bool windows = mixes_windows(model), experts = mixes_experts(model);
-  if (windows && experts) return {local_dense, kPlaces};
-  const bool local = model.sliding_window > 0, with_experts = model.moe.has_value();
-  if (windows) return {with_experts ? global_experts : local_dense, 2};
-  if (experts) return {local ? local_experts : global_dense, 2};
-  return {place_of(local, with_experts), 1};
+/// The letter of all layers of a model without a pattern.
+char usual_letter(const ModelSpec& model) { return model.sliding_window > 0 ? 'L' : 'G'; }
+
+bool has(const ModelSpec& model, const Place& place) {
+  const bool some =
+      place.experts ? model.moe.has_value() : !model.moe || model.expert_layers() < model.layers;
+  if (!some || model.window_pattern.empty()) return some && place.letter == usual_letter(model);
+  return model.window_pattern.find(place.letter) <
+         static_cast<std::size_t>(std::max<std::int64_t>(model.layers, 1));
 }
+
+const BlockKind& kind_of(const ModelSpec& model, std::size_t kind) { return block_kinds(model)[kind]; }
 
 /// Bytes of a norm's output ahead of the tensor-parallel region.
 Bytes own_input(const OperatorBuilder& b) { return Bytes(b.element() * b.own_tokens() * b.hidden()); }
@@ -186,27 +178,22 @@ Bytes block_input(const Setting& setting, const LayerKey& key, std::int64_t toke
 
 }  // namespace
 
-std::span<const BlockKind> block_kinds(const ModelSpec& model) {
-  static const std::array<BlockKind, kPlaces + 1> kHeads = {{{kLocalMhaGqa, kDenseMlp},
-                                                             {kMhaGqa, kDenseMlp},
-                                                             {kMhaGqa, kExpertMlp},
-                                                             {kLocalMhaGqa, kExpertMlp},
-                                                             {kLocalMhaGqa, kDenseMlp}}};
-  static const std::array<BlockKind, kPlaces> kLatent = {
-      {{kMla, kDenseMlp}, {kMla, kDenseMlp}, {kMla, kExpertMlp}, {kMla, kExpertMlp}}};
-  const Run run = run_of(model);
-  const std::span<const BlockKind> ring = model.latent ? std::span<const BlockKind>(kLatent) : kHeads;
-  return ring.subspan(run.first, run.count);
+BlockKinds block_kinds(const ModelSpec& model) {
+  BlockKinds kinds;
+  for (const Place& place : kPlaces)
+    if (has(model, place)) kinds.add(model.latent ? place.of_latent : place.of_heads);
+  return kinds;
 }
 
 std::size_t kind_of_layer(const ModelSpec& model, std::int64_t layer) {
-  const bool windows = mixes_windows(model);
-  if (!windows && !mixes_experts(model)) return 0;
   const std::string& pattern = model.window_pattern;
-  const bool global = windows && pattern[static_cast<std::size_t>(layer) % pattern.size()] == 'G';
-  const bool local = windows ? !global : model.sliding_window > 0;
-  const Place place = place_of(local, model.moe && model.moe->in_layer(layer));
-  return (place + kPlaces - run_of(model).first) % kPlaces;
+  const char letter =
+      pattern.empty() ? usual_letter(model) : pattern[static_cast<std::size_t>(layer) % pattern.size()];
+  const bool experts = model.moe && model.moe->in_layer(layer);
+  const auto before = [&](const Place& place) { return has(model, place); };
+  const auto* const own = std::ranges::find_if(
+      kPlaces, [&](const Place& place) { return place.letter == letter && place.experts == experts; });
+  return static_cast<std::size_t>(std::count_if(std::begin(kPlaces), own, before));
 }
 
 StageLayers layers_between(const ModelSpec& model, std::int32_t first, std::int32_t count) {
@@ -292,8 +279,14 @@ double attention_window(const ModelSpec& model, std::size_t kind) {
 }
 
 double cached_tokens(const ModelSpec& model, std::size_t kind, double tokens) {
-  const double window = attention_window(model, kind);
-  return window > 0 ? std::min(tokens, window) : tokens;
+  return kind_of(model, kind).attention.cached(model, tokens);
+}
+
+double launches(const ModelSpec& model) {
+  double sum = 0;
+  for (const BlockRun& run : all_layers(model))
+    sum += run.count * kind_of(model, run.kind).attention.launches();
+  return sum / static_cast<double>(model.layers);
 }
 
 KvUnits kv_units(const ModelSpec& model, std::size_t kind) {
@@ -331,7 +324,9 @@ double product_parameters(const ModelSpec& model, std::size_t kind) {
 }
 
 Reason tensor_rule(const ModelSpec& model, std::int32_t tensor, bool splits_experts) {
-  for (const BlockKind& kind : block_kinds(model)) {
+  const BlockKinds kinds = block_kinds(model);
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const BlockKind& kind = kinds[i];
     for (const Reason reason :
          {kind.attention.tensor_rule(model, tensor), kind.mlp.tensor_rule(model, tensor, splits_experts)}) {
       if (reason != Reason::none) return reason;

@@ -11,8 +11,9 @@
 // its TP, SP and selective variants.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "engine/model/kv_units.h"
@@ -33,8 +34,19 @@ struct BlockKind {
   const MlpBlock& mlp;
 };
 
+class BlockKinds {
+ public:
+  void add(const BlockKind& kind) { kinds_[size_++] = &kind; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] const BlockKind& operator[](std::size_t kind) const { return *kinds_[kind]; }
+
+ private:
+  std::array<const BlockKind*, kMostBlockKinds> kinds_{};
+  std::size_t size_ = 0;
+};
+
 /// The kinds of a model's blocks, at most kMostBlockKinds; elsewhere a kind is an index into this list.
-std::span<const BlockKind> block_kinds(const ModelSpec& model);
+BlockKinds block_kinds(const ModelSpec& model);
 /// How many blocks of each kind the model has.
 StageLayers all_layers(const ModelSpec& model);
 /// The kind of layer `layer`, counted from 0, and the blocks of `count` layers from `first` on.
@@ -77,6 +89,8 @@ Bytes backward_working_bytes(const Setting& setting, std::size_t kind, const Lay
 double attention_window(const ModelSpec& model, std::size_t kind);
 /// How many of a sequence's `tokens` a block keeps in its cache: those of its window.
 double cached_tokens(const ModelSpec& model, std::size_t kind, double tokens);
+/// AttentionBlock::launches(), mean over the blocks.
+double launches(const ModelSpec& model);
 /// The key-value cache of one token in one block.
 KvUnits kv_units(const ModelSpec& model, std::size_t kind);
 /// Bytes of one unit of the cache, and of all units that each rank of a tensor group holds, per token.

@@ -12,6 +12,7 @@
 #include "engine/network/collectives/collective_op.h"
 #include "engine/spec/parallel_groups.h"
 #include "engine/spec/precision.h"
+#include "engine/spec/scenario.h"
 
 namespace shardscape::model {
 
@@ -32,6 +33,13 @@ struct Stream {
   double kernels = 0;
 };
 
+/// The costs of one operator on one device, without its communication.
+struct OperatorTimes {
+  compute::OperatorCost forward, backward;
+  Seconds weight = Seconds(0);  ///< the part of `backward` that computes gradients of weights
+  Work weight_work = {};        ///< work of `weight`
+};
+
 /// One operator of the forward pass together with what its backward costs.
 struct Operator {
   std::string_view name;
@@ -44,6 +52,8 @@ struct Operator {
   double rate_share = 1;  ///< share of the usual rate of such products that its kernel reaches
   Bytes input;            ///< bytes of a product's input that its weight gradient needs
   compute::AttentionShape attention;
+  /// Prices a kernel that only blocks of one kind have; nothing where it is like that of others of its OperatorKind.
+  std::optional<OperatorTimes> (*own_price)(const Operator& op, const Setting& setting) = nullptr;
   /// Of a pointwise operator; of attention in a ring, the merge of what its steps leave.
   Stream forward, backward;
   CollectiveCall forward_comm, backward_comm;

@@ -5,13 +5,6 @@
 
 namespace shardscape::schedule {
 
-const ScheduleRules& rules_of(const PipelineShape& shape) {
-  // One entry per ScheduleKind, in its order.
-  static constexpr std::array<const ScheduleRules*, kSchedules.size()> kRules = {
-      &kGpipeRules, &kOneFOneBRules, &kInterleavedRules, &kZeroBubbleRules, &kDualpipeRules};
-  return *kRules[static_cast<std::size_t>(shape.kind)];
-}
-
 std::int32_t warm_up(const PipelineShape& shape, std::int32_t stage) {
   return rules_of(shape).warm_up(shape, stage);
 }

@@ -41,7 +41,12 @@ struct ScheduleRules {
 };
 
 extern const ScheduleRules kGpipeRules, kOneFOneBRules, kInterleavedRules, kZeroBubbleRules, kDualpipeRules;
+/// One entry per ScheduleKind, in its order.
+inline constexpr std::array<const ScheduleRules*, kSchedules.size()> kScheduleRules = {
+    &kGpipeRules, &kOneFOneBRules, &kInterleavedRules, &kZeroBubbleRules, &kDualpipeRules};
 
-const ScheduleRules& rules_of(const PipelineShape& shape);
+inline const ScheduleRules& rules_of(const PipelineShape& shape) {
+  return *kScheduleRules[static_cast<std::size_t>(shape.kind)];
+}
 
 }  // namespace shardscape::schedule

@@ -1,4 +1,21 @@
-# shardscape_library(name SOURCES ... [USES lower-layer targets ...] [LIBRARIES third-party ...] [COLD|HOT])
+# shardscape_sources(out pattern ... [WITHOUT file ...]): the files that the patterns find from the folder of the CMakeLists.txt on, again at each
+# build, so that a new file is in no list. What has no `*` is a file that is made.
+function(shardscape_sources out)
+  cmake_parse_arguments(ARG "" "" "WITHOUT" ${ARGN})
+  set(made ${ARG_UNPARSED_ARGUMENTS})
+  list(FILTER made EXCLUDE REGEX "[*]")
+  list(FILTER ARG_UNPARSED_ARGUMENTS INCLUDE REGEX "[*]")
+  set(found "")
+  if(ARG_UNPARSED_ARGUMENTS)
+    file(GLOB found RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} CONFIGURE_DEPENDS ${ARG_UNPARSED_ARGUMENTS})
+    list(REMOVE_ITEM found "" ${ARG_WITHOUT})
+  endif()
+  set(${out} ${found} ${made} PARENT_SCOPE)
+endfunction()
+
+# shardscape_library(name [SOURCES ...] [WITHOUT ...] [USES lower-layer targets ...] [LIBRARIES third-party ...] [COLD|HOT])
+#
+# SOURCES and WITHOUT as in shardscape_sources(); left out: the folder's files.
 #
 # COLD: nothing in it runs often enough to be worth the time that the compiler takes to optimise it. HOT: so much time is spent in it that it has
 # SHARDSCAPE_HOT_OPTIONS, as -O2 in an instrumented build that is not optimised.
@@ -6,8 +23,12 @@
 # One library per folder. Includes are written from the source root ("engine/spec/plan.h"); tests/unit/architecture checks that they only point to
 # folders listed in USES (directly or through them), and linking enforces it: a library sees no symbol of a folder it does not use.
 function(shardscape_library name)
-  cmake_parse_arguments(ARG "COLD;HOT" "" "SOURCES;USES;LIBRARIES;INCLUDES" ${ARGN})
-  add_library(shardscape_${name} STATIC ${ARG_SOURCES})
+  cmake_parse_arguments(ARG "COLD;HOT" "" "SOURCES;WITHOUT;USES;LIBRARIES;INCLUDES" ${ARGN})
+  if(NOT ARG_SOURCES)
+    set(ARG_SOURCES *.cc)
+  endif()
+  shardscape_sources(sources ${ARG_SOURCES} WITHOUT ${ARG_WITHOUT})
+  add_library(shardscape_${name} STATIC ${sources})
   set_target_properties(shardscape_${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 0)  # with CMAKE_UNITY_BUILD: a folder at a time
   target_include_directories(shardscape_${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   foreach(include IN LISTS ARG_INCLUDES)

@@ -530,10 +530,11 @@ std::string why_too_many_regions(const SweepJob& job) {
   std::uint64_t families = job.space().tuples();
   const char* longest = "";
   std::size_t most = 0;
-  for (const PlanKey key : {PlanKey::sequence_parallel, PlanKey::expert, PlanKey::expert_tensor}) {
-    const std::size_t values = space[key].values.size();
+  for (const PlanAxisRow& row : kPlanRows) {
+    if (!is_of_families(row)) continue;
+    const std::size_t values = space[row.key].values.size();
     families *= values;
-    if (values > most) longest = row_of(key).column;
+    if (values > most) longest = row.column;
     most = std::max(most, values);
   }
   if (families > kMostFamilies)
@@ -542,7 +543,7 @@ std::string why_too_many_regions(const SweepJob& job) {
         "sweep of a "
         "sample, take less",
         families, kMostFamilies, longest);
-  const std::uint64_t microbatches = space[PlanKey::microbatch].values.size();
+  const std::uint64_t microbatches = job.space().free_choices() / space[PlanKey::recompute].values.size();
   if (families * microbatches > kMostCells)
     return fmt::format(
         "its {} values of microbatch_size on up to {} families of degrees make {} regions, and search keeps "

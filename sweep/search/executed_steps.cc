@@ -1,9 +1,9 @@
 #include "sweep/search/executed_steps.h"
 
 #include <algorithm>
-#include <array>
 
 #include "engine/base/hash.h"
+#include "engine/spec/plan_axes.h"
 #include "engine/spec/zero.h"
 
 namespace shardscape::sweep {
@@ -16,18 +16,9 @@ ParallelPlan executed_plan(ParallelPlan plan, const StackProfile& stack) {
 
 ExecutedSteps::Entry& ExecutedSteps::entry(std::size_t group, const ParallelPlan& plan) {
   const std::lock_guard lock(mutex_);
-  // Hashes the fields that differ most, so that few plans share a hash.
-  const std::array<std::uint64_t, 10> most = {group,
-                                              static_cast<std::uint64_t>(plan.tensor),
-                                              static_cast<std::uint64_t>(plan.context),
-                                              static_cast<std::uint64_t>(plan.pipeline),
-                                              static_cast<std::uint64_t>(plan.zero_stage),
-                                              static_cast<std::uint64_t>(plan.recompute),
-                                              static_cast<std::uint64_t>(plan.microbatch),
-                                              static_cast<std::uint64_t>(plan.schedule),
-                                              static_cast<std::uint64_t>(plan.virtual_stages),
-                                              static_cast<std::uint64_t>(rank_order_code(plan.order))};
-  std::vector<std::unique_ptr<Entry>>& alike = known_[hash_words(most)];
+  std::uint64_t hash = group;
+  for (const PlanAxisRow& row : kPlanRows) hash = hash_word(hash, static_cast<std::uint64_t>(row.get(plan)));
+  std::vector<std::unique_ptr<Entry>>& alike = known_[hash];
   const auto known =
       std::ranges::find_if(alike, [&](const auto& one) { return one->group == group && one->plan == plan; });
   if (known != alike.end()) return **known;

@@ -72,7 +72,7 @@ class SharedPasses {
         setting_(std::move(setting)),
         mode_(mode),
         floor_(setting_, {}, mode),
-        passes_(regions.keys() * microbatches()) {}
+        passes_(regions.keys() * choices()) {}
 
   /// The floors of the steps of all families in one group of these settings; empty where go_on says stop.
   std::vector<double> steps(const Setting& setting, const GoOn& go_on) {
@@ -80,23 +80,22 @@ class SharedPasses {
     std::vector<double> steps;
     steps.reserve(regions_.cells());
     for (const Family& family : regions_.families()) {
-      for (std::size_t m = 0; m < microbatches(); ++m) {
+      for (std::size_t choice = 0; choice < choices(); ++choice) {
         if (++made_ % kMadeUnasked == 0 && !go_on()) return {};
-        steps.push_back(step(family, m, floor));
+        steps.push_back(step(family, choice, floor));
       }
     }
     return steps;
   }
 
  private:
-  [[nodiscard]] std::size_t microbatches() const { return regions_.microbatches().size(); }
+  [[nodiscard]] std::size_t choices() const { return regions_.least_choices().size(); }
 
-  double step(const Family& family, std::size_t microbatch, PlanFloor& floor) {
-    const FreeChoice choice{regions_.least_recompute(), regions_.microbatches()[microbatch]};
-    std::unique_ptr<PassFloors>& known = passes_[family.key * microbatches() + microbatch];
+  double step(const Family& family, std::size_t choice, PlanFloor& floor) {
+    std::unique_ptr<PassFloors>& known = passes_[family.key * choices() + choice];
     double least = std::numeric_limits<double>::infinity();
     for (const std::size_t variant : family.schedules) {
-      const ParallelPlan plan = with_choice(family.variants[variant].plan, choice);
+      const ParallelPlan plan = with_choice(family.variants[variant].plan, regions_.least_choices()[choice]);
       if (!floor.possible(plan)) continue;
       if (!known) known = std::make_unique<PassFloors>(floor_.without_calls(plan));
       least = std::min(least, floor.least(plan, *known));
@@ -109,7 +108,7 @@ class SharedPasses {
   ExecutionMode mode_;
   PlanFloor floor_;
   std::vector<std::unique_ptr<PassFloors>>
-      passes_;  ///< by key and microbatch; null for most, which have no possible plans
+      passes_;  ///< by key and least choice; null for most, which have no possible plans
   std::size_t made_ = 0;
 };
 
@@ -169,17 +168,16 @@ PlanFloor& CalledFloors::floor_of(std::size_t group) {
   return wanted->floor;
 }
 
-const CalledFloors::OfOrders& CalledFloors::of(std::uint64_t setting, std::size_t family, Recompute recompute,
-                                               std::int32_t microbatch) {
+const CalledFloors::OfOrders& CalledFloors::of(std::uint64_t setting, std::size_t family,
+                                               const FreeChoice& choice) {
   constexpr std::size_t kMost = 1 << 15;  // they take some kilobytes each
   const std::size_t group = groups_.of(setting);
   if (known_.size() >= kMost) known_.clear();
-  const auto [entry, fresh] = known_.try_emplace(
-      {group, family, static_cast<std::size_t>(recompute), static_cast<std::size_t>(microbatch)});
+  const auto [entry, fresh] = known_.try_emplace({group, family, choice});
   OfOrders& floors = entry->second;
   if (!fresh) return floors;
   const Family& of = regions_.families()[family];
-  const ParallelPlan plan = with_choice(of.plan, {recompute, microbatch});
+  const ParallelPlan plan = with_choice(of.plan, choice);
   for (std::size_t order = 0; order < of.orders.size(); ++order) {
     if (of.calls[order] < floors.by_calls.size()) continue;
     floors.by_calls.push_back(floor_of(group).with_calls(plan, std::span(of.orders).subspan(order, 1)));

@@ -56,7 +56,7 @@ class FamilyFloors {
 
   /// Whether all floors have been computed.
   [[nodiscard]] bool complete() const { return complete_; }
-  /// The least seconds of a step for every family with every microbatch ([family * microbatches + microbatch]) in a
+  /// The least seconds of a step for every cell of families (Regions::cells()) in a
   /// setting, over all other choices of its plans; infinite where these are indivisible or unsupported. Empty where the
   /// setting has no floors.
   [[nodiscard]] const std::vector<double>& steps(std::uint64_t setting) const {
@@ -84,8 +84,8 @@ class CalledFloors {
   CalledFloors(const Regions& regions, const SettingGroups& groups,
                std::shared_ptr<network::SharedNetworks> networks, ExecutionMode mode);
 
-  /// Floors of the family's plans with this recomputation (or more) and microbatch. Valid until the next call.
-  const OfOrders& of(std::uint64_t setting, std::size_t family, Recompute recompute, std::int32_t microbatch);
+  /// Floors of the family's plans with this choice, or more recomputation. Valid until the next call.
+  const OfOrders& of(std::uint64_t setting, std::size_t family, const FreeChoice& choice);
 
  private:
   struct Group {
@@ -94,7 +94,11 @@ class CalledFloors {
     Setting setting;
     PlanFloor floor;
   };
-  using Key = std::array<std::size_t, 4>;  ///< group, family, recompute, microbatch
+  struct Key {
+    std::size_t group, family;
+    FreeChoice choice;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
   PlanFloor& floor_of(std::size_t group);
 
   const Regions& regions_;

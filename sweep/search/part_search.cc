@@ -52,7 +52,7 @@ struct PartSearch::Node {
   double memory = 0;  ///< floor of its points' memory in bytes
   Kind kind = Kind::family;
   std::uint32_t family = 0;
-  std::uint32_t choice = 0;  ///< index: for a family of the microbatch, for a variant of the free choice
+  std::uint32_t choice = 0;  ///< index: for a family in least_choices(), for a variant in choices()
   std::uint32_t variant = 0;
   /// For a raced point its place in the race; for another point its index in the variant.
   std::uint32_t runner = 0;
@@ -140,13 +140,12 @@ double PartSearch::sharp_floor_of(std::uint64_t setting) {
     return steps[a] == steps[b] ? a > b : steps[a] > steps[b];
   };
   std::ranges::make_heap(order, later);
-  const std::size_t microbatches = frame_.regions.microbatches().size();
+  const std::vector<FreeChoice>& choices = frame_.regions.least_choices();
   double least = kNever;
   while (!order.empty() && steps[order.front()] < least) {
     const std::size_t at = order.front();
-    least = std::min(
-        least, std::max(steps[at],
-                        called_floor(at / microbatches, frame_.regions.microbatches()[at % microbatches])));
+    least =
+        std::min(least, std::max(steps[at], called_floor(at / choices.size(), choices[at % choices.size()])));
     std::ranges::pop_heap(order, later);
     order.pop_back();
   }
@@ -154,9 +153,8 @@ double PartSearch::sharp_floor_of(std::uint64_t setting) {
 }
 
 /// The least seconds of a step of a family's plans, with the calls of their layers.
-double PartSearch::called_floor(std::size_t family, std::int32_t microbatch) {
+double PartSearch::called_floor(std::size_t family, const FreeChoice& choice) {
   const Family& of = frame_.regions.families()[family];
-  const FreeChoice choice{frame_.regions.least_recompute(), microbatch};
   const PassFloors passes = passes_of(family, choice);
   double least = kNever;
   for (const std::size_t variant : of.schedules)
@@ -166,8 +164,7 @@ double PartSearch::called_floor(std::size_t family, std::int32_t microbatch) {
 
 /// Floors of a family's passes, with their calls unless ranks are placed anew, which may make calls shorter.
 PassFloors PartSearch::passes_of(std::size_t family, const FreeChoice& choice) {
-  if (setting_->placement == PlacementChoice::plain)
-    return called_.of(setting_->index, family, choice.recompute, choice.microbatch).least;
+  if (setting_->placement == PlacementChoice::plain) return called_.of(setting_->index, family, choice).least;
   return setting_->floor.without_calls(with_choice(frame_.regions.families()[family].plan, choice));
 }
 
@@ -233,7 +230,7 @@ void PartSearch::push(Node node) {
 
 void PartSearch::begin(const Part& part) {
   const std::vector<double>& steps = frame_.floors.steps(part.setting);
-  const std::size_t microbatches = frame_.regions.microbatches().size();
+  const std::vector<FreeChoice>& choices = frame_.regions.least_choices();
   std::vector<std::uint32_t>& order = setting_->order;
   if (part.of > 1 && !steps.empty() && order.empty()) {
     order.resize(steps.size());
@@ -244,8 +241,8 @@ void PartSearch::begin(const Part& part) {
     const std::size_t at = order.empty() ? i : order[i];
     const double step = steps.empty() ? 0 : steps[at];
     const Node node{setting_->cost(step), 0, Node::Kind::family,
-                    static_cast<std::uint32_t>(at / microbatches),
-                    static_cast<std::uint32_t>(at % microbatches)};
+                    static_cast<std::uint32_t>(at / choices.size()),
+                    static_cast<std::uint32_t>(at % choices.size())};
     node.cost == kNever ? leave(kNever, points_of(node), Fate::rule) : push(node);
   }
 }
@@ -266,7 +263,7 @@ void PartSearch::open(const Node& node) {
 }
 
 void PartSearch::sharpen(Node node) {
-  const double called = called_floor(node.family, frame_.regions.microbatches()[node.choice]);
+  const double called = called_floor(node.family, frame_.regions.least_choices()[node.choice]);
   node.cost = std::max(node.cost, setting_->cost(called));
   node.kind = Node::Kind::called;
   push(node);
@@ -340,7 +337,7 @@ void PartSearch::visit(const Node& node) {
   for (std::size_t i = 0; i < variant.listed.size(); ++i) {
     double floor = node.cost;
     if (plain) {
-      const auto& orders = called_.of(setting_->index, node.family, choice.recompute, choice.microbatch);
+      const auto& orders = called_.of(setting_->index, node.family, choice);
       const PassFloors& passes = orders.by_calls[family.calls[variant.orders[i]]];
       floor = std::max(floor, setting_->cost(setting_->floor.of_point(plan_of(node, i), passes)));
       if (answer_->cuts(floor, node.memory)) {

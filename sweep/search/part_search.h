@@ -126,7 +126,7 @@ class PartSearch {
   void keep_visited(std::uint64_t id, const Prediction& prediction, double value);
   void push(Node node);
   void leave(double cost, std::uint64_t points, results::Fate fate);
-  double called_floor(std::size_t family, std::int32_t microbatch);
+  double called_floor(std::size_t family, const FreeChoice& choice);
   PassFloors passes_of(std::size_t family, const FreeChoice& choice);
   [[nodiscard]] std::uint64_t points_of(const Node& node) const;
   [[nodiscard]] ParallelPlan plan_of(const Node& variant, std::size_t entry) const;

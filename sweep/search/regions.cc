@@ -13,26 +13,16 @@ namespace shardscape::sweep {
 
 namespace {
 
-static_assert(std::ranges::all_of(kPlanRows,
-                                  [](const PlanAxisRow& row) {
-                                    return !is_free(row) || !applies(row.phases, Phase::training) ||
-                                           row.key == PlanKey::recompute || row.key == PlanKey::microbatch;
-                                  }),
-              "a FreeChoice, and the floors of families, know no other free axis");
-
 /// What distinguishes plans: the codes of their axes without the free ones and the order, each in its row's place, and
 /// behind them whether they send tokens to the ranks of experts, which the order decides.
 using Key = std::array<std::int32_t, kPlanRows.size() + 1>;
 constexpr std::size_t kDispatch = kPlanRows.size();
 
-/// The axes that tell the variants of a family apart: the floors of its layers are the same for all of their values.
-constexpr std::array kVariantAxes = {PlanKey::schedule, PlanKey::virtual_stages, PlanKey::zero_stage};
-
 Key family_of(const ParallelPlan& plan) {
   Key key{};
   for (const PlanAxisRow& row : kPlanRows) {
-    const bool lower = is_free(row) || std::ranges::find(kVariantAxes, row.key) != kVariantAxes.end();
-    if (!lower && row.kind != AxisKind::order) key[static_cast<std::size_t>(row.key)] = row.get(plan);
+    if (row.kind == AxisKind::degree || is_of_families(row))
+      key[static_cast<std::size_t>(row.key)] = row.get(plan);
   }
   key[kDispatch] = model::layer_key(plan, 1).dispatches ? 1 : 0;
   return key;
@@ -79,17 +69,24 @@ std::size_t order_of(Family& family, const RankOrder& order) {
 Regions::Regions(const DesignSpace& space) : plans_(space.plans()) {
   if (plans_ == 0) return;
   const std::uint64_t free = space.free_choices();
+  Recompute least_recompute = Recompute::full;
   for (std::uint64_t choice = 0; choice < free; ++choice) {
-    const ParallelPlan plan = space.point(choice).plan;
-    choices_.push_back({plan.recompute, plan.microbatch});
-    least_recompute_ = std::min(least_recompute_, plan.recompute);
-    const auto known = std::ranges::find(microbatches_, plan.microbatch);
-    const auto number = static_cast<std::size_t>(known - microbatches_.begin());
-    if (known == microbatches_.end()) {
-      microbatches_.push_back(plan.microbatch);
+    ParallelPlan plan = space.point(choice).plan;
+    choices_.push_back(choice_of(plan));
+    least_recompute = std::min(least_recompute, plan.recompute);
+    plan.recompute = Recompute::none;
+    const auto known = std::ranges::find(least_choices_, choice_of(plan));
+    const auto number = static_cast<std::size_t>(known - least_choices_.begin());
+    if (known == least_choices_.end()) {
+      least_choices_.push_back(choice_of(plan));
       choices_with_.emplace_back();
     }
     choices_with_[number].push_back(static_cast<std::uint32_t>(choice));
+  }
+  for (FreeChoice& choice : least_choices_) {
+    ParallelPlan plan = with_choice({}, choice);
+    plan.recompute = least_recompute;
+    choice = choice_of(plan);
   }
   std::map<Key, std::size_t> families, keys;
   // Rank orders vary fastest in the list, so that an entry mostly has the family and the variant of the one before.
@@ -99,9 +96,7 @@ Regions::Regions(const DesignSpace& space) : plans_(space.plans()) {
   VariantKey last{};
   std::size_t family_at = 0, variant_at = 0;
   for (std::uint64_t listed = 0; listed < plans_ / free; ++listed) {
-    ParallelPlan plan = space.point(listed * free).plan;
-    plan.recompute = Recompute::none;
-    plan.microbatch = 1;
+    const ParallelPlan plan = with_choice(space.point(listed * free).plan, choice_of({}));
     if (const Key key = family_of(plan); listed == 0 || key != at_hand) {
       if (!same_but_for_dispatch(key, at_hand)) variants.clear();
       at_hand = key;

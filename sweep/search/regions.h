@@ -10,13 +10,24 @@
 // in pairs, PlanFloor::order_decides_pairs(), memory is that of a point, and of a variant the least.)
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "engine/spec/plan.h"
+#include "engine/spec/plan_axes.h"
 #include "sweep/space/design_space.h"
 
 namespace shardscape::sweep {
+
+/// The axes that tell the variants of a family apart: the floors of its layers are the same for all of their values.
+inline constexpr std::array kVariantAxes = {PlanKey::schedule, PlanKey::virtual_stages, PlanKey::zero_stage};
+/// Whether an axis that is no degree tells families apart.
+constexpr bool is_of_families(const PlanAxisRow& row) {
+  return is_setting(row) && !is_free(row) && applies(row.phases, Phase::training) &&
+         std::ranges::find(kVariantAxes, row.key) == kVariantAxes.end();
+}
 
 /// Entries of the list of plans that differ only in rank order.
 struct Variant {
@@ -39,17 +50,27 @@ struct Family {
   std::uint64_t listed = 0;  ///< number of entries
 };
 
-/// A combination of the axes that are free in every listed entry, in the order of ids.
-struct FreeChoice {
-  Recompute recompute = Recompute::none;
-  std::int32_t microbatch = 1;
-};
+/// The axes of training plans that are free in every listed entry.
+constexpr bool is_of_choices(const PlanAxisRow& row) {
+  return is_free(row) && applies(row.phases, Phase::training);
+}
+/// A combination of their codes, in the order of the table.
+using FreeChoice =
+    std::array<std::int32_t, static_cast<std::size_t>(std::ranges::count_if(kPlanRows, is_of_choices))>;
 
-/// A plan of a family with given values of these axes.
+/// A plan of a family with given values of these axes, and their values in a plan.
 inline ParallelPlan with_choice(ParallelPlan plan, const FreeChoice& choice) {
-  plan.recompute = choice.recompute;
-  plan.microbatch = choice.microbatch;
+  const std::int32_t* code = choice.data();
+  for (const PlanAxisRow& row : kPlanRows)
+    if (is_of_choices(row)) row.set(plan, *code++);
   return plan;
+}
+inline FreeChoice choice_of(const ParallelPlan& plan) {
+  FreeChoice choice;
+  std::int32_t* code = choice.data();
+  for (const PlanAxisRow& row : kPlanRows)
+    if (is_of_choices(row)) *code++ = row.get(plan);
+  return choice;
 }
 
 /// The regions of one setting; those of all settings are alike. Immutable.
@@ -60,13 +81,14 @@ class Regions {
 
   [[nodiscard]] const std::vector<Family>& families() const { return families_; }
   [[nodiscard]] const std::vector<FreeChoice>& choices() const { return choices_; }
-  [[nodiscard]] const std::vector<std::int32_t>& microbatches() const { return microbatches_; }
-  /// For each microbatch the choices that have it, ascending.
+  /// The choices that differ in more than recomputation, each with the least of the space: what less of it costs bounds
+  /// what more does.
+  [[nodiscard]] const std::vector<FreeChoice>& least_choices() const { return least_choices_; }
+  /// For each of these the choices that have its other values, ascending.
   [[nodiscard]] const std::vector<std::vector<std::uint32_t>>& choices_with() const { return choices_with_; }
-  /// Number of families with each microbatch; their index is family * microbatches + microbatch.
-  [[nodiscard]] std::size_t cells() const { return families_.size() * microbatches_.size(); }
+  /// Number of families with each of these; their index is family * least choices + least choice.
+  [[nodiscard]] std::size_t cells() const { return families_.size() * least_choices_.size(); }
   [[nodiscard]] std::size_t keys() const { return keys_; }
-  [[nodiscard]] Recompute least_recompute() const { return least_recompute_; }
   /// The plan of an entry of a family's variant (an index in Variant::listed) with a free choice.
   [[nodiscard]] ParallelPlan plan(const Family& family, const Variant& variant, std::size_t entry,
                                   std::size_t choice) const {
@@ -83,10 +105,9 @@ class Regions {
   std::uint64_t plans_ = 0;
   std::vector<Family> families_;
   std::vector<FreeChoice> choices_;
-  std::vector<std::int32_t> microbatches_;  ///< distinct values
+  std::vector<FreeChoice> least_choices_;
   std::vector<std::vector<std::uint32_t>> choices_with_;
   std::size_t keys_ = 0;
-  Recompute least_recompute_ = Recompute::full;
 };
 
 }  // namespace shardscape::sweep

@@ -1,7 +1,9 @@
-// What the engine asks of a kind of attention. A kind is two files beside this one, with an entry in the tables of
-// block_kinds() (model/block_kinds.cc).
+// What the engine asks of a kind of attention, or of what stands in its place, and asks nowhere else. A kind is two files
+// beside this one, and the places in the table of block_kinds() (model/block_kinds.cc) that have it. A kernel that only
+// its blocks have is priced there (Operator::own_price).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -18,6 +20,14 @@ class AttentionBlock {
   /// Appends the operators of one rank, from the input's projections and the entry into the tensor-parallel region to
   /// the output projection.
   virtual void append_operators(std::vector<Operator>& ops, const OperatorBuilder& b) const = 0;
+  /// How many of a sequence's `tokens` the cache keeps: those of the window. What has a state of fixed size for each
+  /// sequence keeps one, of kv() units.
+  [[nodiscard]] virtual double cached(const ModelSpec& model, double tokens) const {
+    const double most = window(model);
+    return most > 0 ? std::min(tokens, most) : tokens;
+  }
+  /// Kernels that are launched one by one where a server reads prompts, over those of attention with heads of its own.
+  [[nodiscard]] virtual double launches() const { return 1; }
   /// The units that a token leaves in the key-value cache.
   [[nodiscard]] virtual KvUnits kv(const ModelSpec& model) const = 0;
   /// The most tokens that a token attends to, itself included; 0: all tokens up to it.

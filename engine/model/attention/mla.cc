@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/compute/latent_attention.h"
+
 namespace shardscape::model {
 
 namespace {
@@ -65,6 +67,31 @@ Operator absorbed(const OperatorBuilder& b, std::string_view name, double heads,
   return b.product(name, shape, b.policy().attention, b.attention_tensor(heads * k));
 }
 
+/// Prices the core in a server, by kernels fitted for each architecture, and of one query as a plain decode elsewhere;
+/// training runs kernels for ordinary heads.
+std::optional<OperatorTimes> price_core(const Operator& op, const Setting& setting) {
+  const compute::AttentionShape& core = op.attention;
+  const DeviceSpec& device = setting.system.device;
+  const Precision cache = setting.policy().kv_cache;
+  const bool fitted = setting.workload.phase == Phase::inference && !op.naive_core &&
+                      is_fused(setting.system.stack.attention) && device.architecture != Architecture::other;
+  if (!fitted && core.queries != 1) return std::nullopt;
+  if (!fitted) return OperatorTimes{compute::decode(core, cache, device), {}};
+  const LatentAttention& widths = *setting.model.latent;
+  compute::LatentShape shape;
+  shape.batch = core.batch;
+  shape.heads = core.heads;
+  shape.queries = core.queries;
+  shape.keys = core.keys;
+  shape.visible = core.visible;
+  shape.kv_rank = static_cast<double>(widths.kv_rank);
+  shape.rope_dim = static_cast<double>(widths.rope_dim);
+  shape.nope_dim = static_cast<double>(widths.nope_dim);
+  shape.value_dim = static_cast<double>(widths.value_dim);
+  return OperatorTimes{
+      (core.queries == 1 ? compute::latent_decode : compute::latent_prompt)(shape, cache, device), {}};
+}
+
 }  // namespace
 
 void Mla::append_operators(std::vector<Operator>& ops, const OperatorBuilder& b) const {
@@ -96,6 +123,7 @@ void Mla::append_operators(std::vector<Operator>& ops, const OperatorBuilder& b)
       ops.back().saved_selective += b.gathered_input(b.policy().attention, w.rope) - inputs;
     }
   }
+  std::ranges::find(ops, true, &Operator::attention_core)->own_price = price_core;
   b.append_output_projection(ops, w.heads * w.value);
 }
 

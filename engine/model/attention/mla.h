@@ -25,6 +25,8 @@ namespace shardscape::model {
 class Mla final : public AttentionBlock {
  public:
   void append_operators(std::vector<Operator>& ops, const OperatorBuilder& b) const override;
+  /// Projections down and up with norms between them, rotary parts of their own, and the assembly of keys and values.
+  [[nodiscard]] double launches() const override { return 2; }
   [[nodiscard]] KvUnits kv(const ModelSpec& model) const override { return {1, model.latent->cached()}; }
   [[nodiscard]] PartParameters parameters(const ModelSpec& model, std::int32_t tensor) const override;
   [[nodiscard]] double product_parameters(const ModelSpec& model) const override {

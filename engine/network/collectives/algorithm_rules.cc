@@ -84,14 +84,15 @@ constexpr Operations kNothing = 0, kBroadcast = only(Operation::broadcast),
 constexpr Operations kTrees = only(Operation::all_reduce) + kBroadcast;
 constexpr Operations kReductions =
     only(Operation::all_reduce) + only(Operation::reduce_scatter) + only(Operation::all_gather);
-constexpr Operations kMost = kReductions + kBroadcast;
+constexpr Operations kAllButExchange = kReductions + kBroadcast;
 
 constexpr auto kAlgorithmRules = std::to_array<AlgorithmRules>({
-    {Algorithm::ring, kMost, kBroadcast, GroupNeed::nothing, 1, add_rings, ring_messages, ring_steps},
+    {Algorithm::ring, kAllButExchange, kBroadcast, GroupNeed::nothing, 1, add_rings, ring_messages,
+     ring_steps},
     {Algorithm::bidirectional_ring, kReductions, kNothing, GroupNeed::nothing, 2, add_bidirectional_ring,
      ring_messages, ring_steps},
-    {Algorithm::direct, kMost + kExchange, kNothing, GroupNeed::nothing, 0, add_direct, pair_messages,
-     direct_steps, AlgorithmRules::copied_by_ranks, true},
+    {Algorithm::direct, kAllButExchange + kExchange, kNothing, GroupNeed::nothing, 0, add_direct,
+     pair_messages, direct_steps, AlgorithmRules::copied_by_ranks, true},
     {Algorithm::halving_doubling, kReductions, kNothing, GroupNeed::power_of_two, 0, add_halving_doubling,
      halving_messages, halving_steps},
     {Algorithm::double_binary_tree, kTrees, kTrees, GroupNeed::nothing, 0, add_double_binary_tree,
@@ -102,8 +103,8 @@ constexpr auto kAlgorithmRules = std::to_array<AlgorithmRules>({
      dimension_steps},
     {Algorithm::pairwise, kExchange, kNothing, GroupNeed::nothing, 0, add_pairwise, pair_messages, ring_steps,
      AlgorithmRules::copied_by_ranks, true},
-    {Algorithm::in_network, kMost, kMost, GroupNeed::switches, 0, add_in_network, switch_messages,
-     switch_steps, copied_by_switches},
+    {Algorithm::in_network, kAllButExchange, kAllButExchange, GroupNeed::switches, 0, add_in_network,
+     switch_messages, switch_steps, copied_by_switches},
 });
 static_assert([] {
   for (std::size_t i = 0; i < kAlgorithmRules.size(); ++i)

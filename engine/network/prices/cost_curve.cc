@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kSliceBytes = 512 * 1024;
 constexpr double kMostChunks = 32;
-constexpr double kRounding = 1e-12;  ///< relative, of sums over a ring's hops
+constexpr double kHopRounding = 1e-12;  ///< relative, of sums over a ring's hops
 
 double sum_of(const std::vector<CostCurve::Stage>& stages, double bytes) {
   double sum = 0;
@@ -106,7 +106,7 @@ double CostCurve::at(double bytes, PricedNetwork& network, double tolerance) {
     };
     const bool bounded =
         !part.upper.empty() && (part.messages > kMostSimulatedMessages || meets(part.lower, tolerance) ||
-                                meets(part.in_turn, kRounding));
+                                meets(part.in_turn, kHopRounding));
     time = std::max(time, bounded ? upper : simulated(i, bytes, network));
   }
   return time;

@@ -140,18 +140,27 @@ void admit_trtllm(ServerState& server, Batch& batch);
 struct AdmissionRule {
   ServingPolicy policy;
   void (*admit)(ServerState& server, Batch& batch);
+  // Of servers that only read:
+  bool fixes_ahead = true;        ///< LiveRules::schedule_ahead is as where they decode, too; else 0
+  bool draws_ranks = false;       ///< LiveRules::drawn_ranks
+  bool launches_to_look = false;  ///< LiveServer::launches_before_it_looks()
 };
 inline constexpr auto kAdmissionRules = std::to_array<AdmissionRule>({
     {ServingPolicy::prefill_priority, admit_sglang},
     {ServingPolicy::chunked, admit_vllm},
     {ServingPolicy::vllm, admit_vllm},
-    {ServingPolicy::sglang, admit_sglang},
-    {ServingPolicy::trtllm, admit_trtllm},
+    // Its ranks read what is drawn for them (admit_sglang.cc); its loop launches by itself.
+    {ServingPolicy::sglang, admit_sglang, true, true, true},
+    // Context servers run without the overlap scheduler (guide to disaggregated serving: disable_overlap_scheduler).
+    {ServingPolicy::trtllm, admit_trtllm, false},
 });
 static_assert([] {
   for (std::size_t i = 0; i < kAdmissionRules.size(); ++i)
     if (kAdmissionRules[i].policy != kServingPolicies[i].policy) return false;
   return kAdmissionRules.size() == kServingPolicies.size();
 }());
+constexpr const AdmissionRule& admission(const LiveRules& rules) {
+  return kAdmissionRules[static_cast<std::size_t>(rules.policy)];
+}
 
 }  // namespace shardscape::serving

@@ -128,7 +128,7 @@ void LiveServer::start() {
   landed_.clear();
   batch_.clear(state_.rules());
   const std::int64_t preemptions = state_.preemptions();
-  kAdmissionRules[static_cast<std::size_t>(state_.rules().policy)].admit(state_, batch_);
+  admission(state_.rules()).admit(state_, batch_);
   stood_ = !batch_.decodes && batch_.reading == 0;
   if (stood_) {
     SHARDSCAPE_CHECK(state_.moving() > 0, "a server stands still", state_.running());

@@ -113,8 +113,8 @@ class LiveServer {
   /// slower the host launches the next as this one begins, and has nothing left to do at its end: see is_fixed.)
   [[nodiscard]] bool launches_before_it_looks() const {
     const LiveRules& rules = state_.rules();
-    return rules.reads_only && rules.policy == ServingPolicy::sglang && rules.schedule_ahead > 0 &&
-           host_bound_ && wakes_ == end_;
+    return rules.reads_only && admission(rules).launches_to_look && rules.schedule_ahead > 0 && host_bound_ &&
+           wakes_ == end_;
   }
   /// Seconds in which the host launches the work under way.
   [[nodiscard]] double launch() const { return works_ ? launch_ : 0; }

@@ -16,15 +16,14 @@ namespace shardscape::serving {
 
 namespace {
 
-/// TensorRT-LLM's context servers run without the overlap scheduler (its guide to disaggregated serving:
-/// disable_overlap_scheduler: true). SGLang's ranks read what is drawn for them (admit_sglang.cc).
+/// The rules of a pool's server as one that reads for others.
 LiveRules reading_rules(LiveRules rules, std::uint64_t seed) {
   rules.reads_only = true;
   rules.on_demand = false;
   rules.drafts = 0;
   rules.poll_interval = 1;
-  if (rules.policy == ServingPolicy::trtllm) rules.schedule_ahead = 0;
-  rules.drawn_ranks = rules.policy == ServingPolicy::sglang && rules.ranks > 1;
+  if (!admission(rules).fixes_ahead) rules.schedule_ahead = 0;
+  rules.drawn_ranks = admission(rules).draws_ranks && rules.ranks > 1;
   rules.rank_seed = seed;
   return rules;
 }

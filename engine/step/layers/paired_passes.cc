@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kAll = std::numeric_limits<double>::infinity();
 /// Relative tolerance: sums of parts and of whole steps are rounded differently, and so small a rest is not cut off.
-constexpr double kRounding = 1e-9;
+constexpr double kPassRounding = 1e-9;
 
 /// One of the two passes, and how far it has come.
 struct PassThread {
@@ -98,7 +98,7 @@ class PairOfPasses {
   /// Adds the rest of an operator, or only its first so many seconds. Returns how many seconds it added.
   double compute(PassThread& thread, double seconds) {
     const double rest = thread.steps[thread.at].seconds - thread.done;
-    const bool ends = rest <= (1 + kRounding) * seconds;
+    const bool ends = rest <= (1 + kPassRounding) * seconds;
     const double runs = ends ? rest : seconds;
     if (runs > 0) out_.parts.push_back({thread.backward, thread.at, runs});
     thread.done = ends ? 0 : thread.done + runs;

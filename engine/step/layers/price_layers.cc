@@ -7,7 +7,6 @@
 
 #include "engine/compute/expert_products.h"
 #include "engine/compute/fused_attention.h"
-#include "engine/compute/latent_attention.h"
 #include "engine/model/block_kinds.h"
 #include "engine/model/embedding.h"
 #include "engine/model/expert_shares.h"
@@ -40,25 +39,6 @@ OperatorTimes price_gemm(const Operator& op, const Setting& setting) {
           weight_work};
 }
 
-/// Prices latent attention in a server, by kernels fitted for each architecture; training runs kernels for ordinary
-/// heads.
-compute::OperatorCost price_latent(const compute::AttentionShape& core, const Setting& setting) {
-  const LatentAttention& widths = *setting.model.latent;
-  compute::LatentShape shape;
-  shape.batch = core.batch;
-  shape.heads = core.heads;
-  shape.queries = core.queries;
-  shape.keys = core.keys;
-  shape.visible = core.visible;
-  shape.kv_rank = static_cast<double>(widths.kv_rank);
-  shape.rope_dim = static_cast<double>(widths.rope_dim);
-  shape.nope_dim = static_cast<double>(widths.nope_dim);
-  shape.value_dim = static_cast<double>(widths.value_dim);
-  const Precision cache = setting.policy().kv_cache;
-  return (core.queries == 1 ? compute::latent_decode : compute::latent_prompt)(shape, cache,
-                                                                               setting.system.device);
-}
-
 /// Adds the merge of what the steps of a ring leave, if there is one.
 compute::OperatorCost with_merge(const compute::OperatorCost& core, const model::Stream& merge,
                                  const DeviceSpec& device) {
@@ -73,12 +53,9 @@ OperatorTimes price_attention(const Operator& op, const Setting& setting) {
   const PrecisionPolicy policy = setting.policy();
   const Precision precision = policy.attention;
   const AttentionKernel kernel = op.naive_core ? AttentionKernel::naive : setting.system.stack.attention;
-  const bool latent = setting.model.latent.has_value();
   const bool serves = setting.workload.phase == Phase::inference;
-  if (latent && serves && is_fused(kernel) && device.architecture != Architecture::other)
-    return {price_latent(op.attention, setting), {}};
   if (op.attention.queries == 1) {
-    if (!is_fused(kernel) || latent) return {compute::decode(op.attention, policy.kv_cache, device), {}};
+    if (!is_fused(kernel)) return {compute::decode(op.attention, policy.kv_cache, device), {}};
     return {compute::fused_decode(op.attention, kernel, policy.kv_cache, device), {}};
   }
   const compute::OperatorCost forward =
@@ -192,6 +169,8 @@ compute::OperatorCost price_product(const Operator& op, const compute::GemmShape
 
 OperatorTimes price(const Operator& op, const Setting& setting, ProductMemo* known) {
   const DeviceSpec& device = setting.system.device;
+  if (op.own_price != nullptr)
+    if (const std::optional<OperatorTimes> own = op.own_price(op, setting)) return *own;
   switch (op.kind) {
     case OperatorKind::gemm:
       if (known == nullptr || op.grouped) return price_gemm(op, setting);

@@ -18,12 +18,7 @@
 
 namespace shardscape::step {
 
-/// The costs of one operator on one device, without its communication.
-struct OperatorTimes {
-  compute::OperatorCost forward, backward;
-  Seconds weight = Seconds(0);  ///< the part of `backward` that computes gradients of weights
-  Work weight_work = {};        ///< work of `weight`
-};
+using model::OperatorTimes;
 
 /// What the price of a product that is not grouped depends on, beside the setting.
 struct ProductKey {

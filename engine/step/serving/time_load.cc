@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/model/block_kinds.h"
 #include "engine/serving/live/load_floor.h"
 
 namespace shardscape::step {
@@ -21,18 +22,15 @@ bool grows_on_demand(const StackProfile::Serving& stack) {
   return row_of(stack.scheduler).on_demand;
 }
 
-/// Seconds in which the host launches the kernels of an iteration that reads prompts. Latent attention has about twice
-/// as many in a layer as attention with heads of their own: projections down and up with norms between them, rotary
-/// parts of their own, and the assembly of keys and values.
+/// Seconds in which the host launches the kernels of an iteration that reads prompts.
 double eager_floor(const Setting& setting, const StackProfile::Serving& stack) {
-  constexpr double kLatentKernels = 2;
   const ModelSpec& model = setting.model;
   const auto experts = static_cast<double>(model.expert_layers());
   const bool narrow = setting.policy().expert_products == Precision::fp4;
   const Seconds of_experts = stack.eager_expert_layer + (narrow ? stack.eager_fp4_layer : Seconds(0));
   const double layers = (static_cast<double>(model.layers) - experts) * stack.eager_layer.value() +
                         experts * of_experts.value();
-  return stack.eager_floor.value() + (model.latent ? kLatentKernels : 1) * layers;
+  return stack.eager_floor.value() + model::launches(model) * layers;
 }
 
 LoadPrediction::Tail tail(const serving::Percentiles& p) { return {Seconds(p.p90), Seconds(p.p99)}; }

@@ -48,7 +48,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
        {"engine/serving/live", "engine/execution", "engine/schedule", "engine/network/prices",
         "engine/network/collectives", "engine/network/groups", "engine/network/fabric", "engine/spec",
         "engine/base"}},
-      {"engine/model/attention", {"engine/model", "engine/spec"}},
+      {"engine/model/attention", {"engine/model", "engine/compute", "engine/spec"}},
       {"engine/model/mlp", {"engine/model", "engine/spec"}},
       {"engine/model",
        {"engine/model/attention", "engine/model/mlp", "engine/compute", "engine/network/collectives",
