@@ -84,6 +84,15 @@ void set_configured(const RunFacts& facts, std::string_view engine, const Worklo
   }
 }
 
+/// Whether a run of pools is of 2025, by its date, else by its release: Dynamo 0.8 with TensorRT-LLM and SGLang 0.5.8
+/// are of 2026. Rows with neither are of 2025: results name images since 2026, and those of them that a table with
+/// dates has, too, are of 2025-12.
+bool of_2025(const RunFacts& facts) {
+  if (!facts.date.empty()) return facts.date < "2026";
+  const ReleaseOrder release(facts.software);
+  return !release.stated() || release.before(engine_of(facts) == "sglang" ? "0.5.8" : "0.8");
+}
+
 /// What recipes of pools have in common. TensorRT-LLM under Dynamo (InferenceMAX, dsr1_fp4_gb200_dynamo-trt_slurm.sh):
 /// max_num_tokens of servers that prefill 4608 for prompts of 1k and 8448 for those of 8k; since 2026 (srt-slurm)
 /// 16384. SGLang divides its chunked-prefill-size by the ranks that have attention of their own (server_args.py).
@@ -106,9 +115,7 @@ void set_pools(const RunFacts& facts, std::string_view engine, const WorkloadSpe
     }
     recipe.prompts_summed = facts.plan.expert <= kFewRanks || workload.precision == PolicyName::fp4;
   } else if (engine == "trtllm") {
-    const bool of_2025 =
-        facts.date.empty() ? ReleaseOrder(facts.software).before("0.8") : facts.date < "2026";
-    recipe.token_budget = !of_2025 ? 16384 : workload.longest_prompt() > kLongPrompt ? 8448 : 4608;
+    recipe.token_budget = !of_2025(facts) ? 16384 : workload.longest_prompt() > kLongPrompt ? 8448 : 4608;
   }
 }
 
@@ -141,7 +148,9 @@ void ServerRecipe::apply(StackProfile::Serving& serving) const {
 
 const ClientProfile* client_of(const RunFacts& facts) {
   if (of_inferencex(facts))
-    return find_client_profile(facts.plan.disaggregated() ? "sa_bench" : "inferencex");
+    return find_client_profile(!facts.plan.disaggregated() ? "inferencex"
+                               : of_2025(facts)            ? "sa_bench_2025"
+                                                           : "sa_bench");
   // NIM's pages and AIConfigurator's own runs: genai-perf, or AIPerf after it. Of how many requests is not known (the
   // templates of AIConfigurator have twenty rounds today); ten explain the times of both best.
   const bool known = facts.source.starts_with("NVIDIA NIM") || of_aiconfigurator(facts);
