@@ -49,6 +49,7 @@ Iteration one_prompt(const Setting& setting) {
 serving::LivePool live_pool(const Setting& setting, const PoolInputs& pool, const serving::Timer& timer) {
   serving::LiveRules rules = live_rules(inputs_of(setting, pool));
   join_ranks(pool.shape.coupled, rules);
+  rules.first_prompts = setting.system.stack.serving.first_prompts.value();
   const std::int64_t coupled = rules.ranks;
   return {rules, [&timer, coupled](const Iteration& i) { return timer(of_busiest(i, coupled)); }};
 }
