@@ -102,10 +102,10 @@ bool of_2025(const RunFacts& facts) {
 ///
 /// Found in runs, not documented. The prompts that open a run come late since 2026, of both engines (p99 of up to 64
 /// clients 0.4 to 0.6 s in the median, 0.2 s with prompts of 1k, 0.8 s with 8k), and did not in 2025: half a second, as
-/// long as the first iteration of one server of SGLang takes longer. SGLang takes 30 ms longer to launch an iteration
-/// that reads than on one server, perhaps for caches, for which its loop polls in each turn (from memory:
+/// long as the first iteration of one server of SGLang takes longer. SGLang since 0.5.8 takes 30 ms longer to launch an
+/// iteration that reads than on one server, perhaps for caches, for which its loop polls in each turn (from memory:
 /// poll_and_all_reduce, disaggregation/utils.py). Chosen on B200 (p99 of TTFT 12.0, 11.1 and 14.8 % with 0, 30 and 45
-/// ms); it brings GB200 of 2026 from 28 to 20 % and GB300 from 28 to 16 %.
+/// ms); it brings GB200 of 2026 from 28 to 20 % and GB300 from 28 to 16 %. Saturated runs of 2025 have no such time.
 void set_pools(const RunFacts& facts, std::string_view engine, const WorkloadSpec& workload,
                ServerRecipe& recipe) {
   constexpr std::int64_t kFewRanks = 16, kCopies = 32, kLongPrompt = 4096;
@@ -115,7 +115,7 @@ void set_pools(const RunFacts& facts, std::string_view engine, const WorkloadSpe
     const std::int64_t ranks = std::max(1, facts.plan.prefill.expert / facts.plan.prefill.tensor);
     recipe.token_budget = sglang_budget(workload) / ranks;
     recipe.poll_interval = std::nullopt;
-    recipe.eager_floor = kTurn;
+    if (!of_2025(facts)) recipe.eager_floor = kTurn;
     if (facts.architecture != Architecture::blackwell) recipe.pool_prompts = 0;
     if (facts.plan.expert > kFewRanks) {
       recipe.redundant_experts = kCopies;

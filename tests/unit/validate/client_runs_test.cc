@@ -69,6 +69,7 @@ TEST(ClientRuns, OfPoolsHaveTheirOwnClientAndBudgets) {
     EXPECT_EQ(client_of(early)->name, of_trtllm ? "trtllm_slurm" : "sa_bench_2025") << software;
     EXPECT_EQ(client_of(early)->requests, (RequestCount{of_trtllm ? 8 : 5, true}));
     EXPECT_EQ(recipe_of(early, load(1024, 1024, 64)).first_prompts, 0);
+    EXPECT_FALSE(recipe_of(early, load(1024, 1024, 64)).eager_floor);
     early.date = "2026-01-29";
     EXPECT_EQ(client_of(early)->requests, (RequestCount{10, true})) << "a date says more than a release";
     EXPECT_EQ(recipe_of(early, load(1024, 1024, 64)).first_prompts, 0.5);
