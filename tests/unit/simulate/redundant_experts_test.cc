@@ -58,8 +58,8 @@ model::ExpertShare share_of(const Setting& setting, const ParallelPlan& plan, st
 }
 
 // Each of four ranks holds (16 + 4) / 4 experts in place of 4. They even out what one expert is more popular than
-// another, of gamma shape 1, which of 4 experts has the relative variance 1/4; what is left is the chance by which 4,000
-// choices of each rank fall.
+// another, of gamma shape 1, which of 4 experts has the relative variance 1/4; what is left is the chance by which
+// 4,000 choices of each rank fall.
 TEST(RedundantExperts, OfBalancedLoadsEvenPopularityOutAndCostMemory) {
   const double rows = 4000, deviation = std::sqrt(2 * std::log(4.0)) - 0.6, chance = rows * 3 / 4;
   EXPECT_NEAR(share_of(replica_setting(4, 4), replica_plan(4, 4), 1000).rows,
