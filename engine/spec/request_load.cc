@@ -17,7 +17,10 @@ namespace {
 /// a number of requests whatever the concurrency.
 ///   inferencex    benchmark_serving.py of InferenceX: 10 requests for each in flight (--num-prompts), lengths uniform
 ///                 in [0.8 L, L] (--random-range-ratio 0.8), since 2026-01 two warm-up requests for each, drained
-///   sa_bench      of disaggregated servers (dynamo's and srt-slurm's recipes): 5 for each, the same before them
+///   sa_bench      of disaggregated servers (srt-slurm's recipes, 2026): 10 for each, as many before them
+///   sa_bench_2025 the same in the scripts of 2025 (SGLang's): 5 for each, the same before them
+///   trtllm_slurm  TensorRT-LLM's scripts for disaggregated servers (examples/disaggregated/slurm/benchmark, which
+///                 Dynamo's of 2025 follow): multi_round 8 for each, benchmark_ratio 0.8
 ///   aiperf        AIConfigurator's templates for AIPerf: 20 for each, 2 of warm-up, lengths without deviation
 ///   genai_perf    genai-perf measures for a time, not a number of requests; ten rounds stand for it. Lengths without
 ///                 deviation
@@ -25,13 +28,15 @@ namespace {
 ///   sglang_bench  sglang.bench_serving: --num-prompts 1000, one warm-up request; --random-range-ratio 0 there means
 ///                 lengths uniform in [1, L]
 ///   guidellm      GuideLLM: runs until its limit; 1000 requests, the default of its synthetic data, stand for it
-constexpr std::array<ClientProfile, 7> kProfiles = {{
+constexpr std::array<ClientProfile, 9> kProfiles = {{
     {"aiperf", {20, true}, {2, true}, 1},
     {"genai_perf", {10, true}, {0, false}, 1},
     {"vllm_bench", {1000, false}, {0, false}, 1},
     {"sglang_bench", {1000, false}, {1, false}, 0},
     {"inferencex", {10, true}, {2, true}, 0.8},
-    {"sa_bench", {5, true}, {5, true}, 0.8},
+    {"sa_bench", {10, true}, {10, true}, 0.8},
+    {"sa_bench_2025", {5, true}, {5, true}, 0.8},
+    {"trtllm_slurm", {8, true}, {8, true}, 0.8},
     {"guidellm", {1000, false}, {0, false}, 1},
 }};
 

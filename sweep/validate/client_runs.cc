@@ -84,19 +84,38 @@ void set_configured(const RunFacts& facts, std::string_view engine, const Worklo
   }
 }
 
+/// Whether a run of pools is of 2025, by its date, else by its release: Dynamo 0.8 with TensorRT-LLM and SGLang 0.5.8
+/// are of 2026. Rows with neither are of 2025: results name images since 2026, and those of them that a table with
+/// dates has, too, are of 2025-12.
+bool of_2025(const RunFacts& facts) {
+  if (!facts.date.empty()) return facts.date < "2026";
+  const ReleaseOrder release(facts.software);
+  return !release.stated() || release.before(engine_of(facts) == "sglang" ? "0.5.8" : "0.8");
+}
+
 /// What recipes of pools have in common. TensorRT-LLM under Dynamo (InferenceMAX, dsr1_fp4_gb200_dynamo-trt_slurm.sh):
 /// max_num_tokens of servers that prefill 4608 for prompts of 1k and 8448 for those of 8k; since 2026 (srt-slurm)
 /// 16384. SGLang divides its chunked-prefill-size by the ranks that have attention of their own (server_args.py).
 /// Experts over more than 16 ranks have 32 copies (ep-num-redundant-experts 32) and get their tokens by DeepEP, as
 /// DeepGEMM wants them; others get those of all ranks (moe-a2a-backend none), and so do servers that prefill in fp4,
 /// whose kernels of experts order tokens themselves (moe-runner-backend flashinfer_trtllm).
+///
+/// Found in runs, not documented. The prompts that open a run come late since 2026, of both engines (p99 of up to 64
+/// clients 0.4 to 0.6 s in the median, 0.2 s with prompts of 1k, 0.8 s with 8k), and did not in 2025: half a second, as
+/// long as the first iteration of one server of SGLang takes longer. SGLang since 0.5.8 takes 30 ms longer to launch an
+/// iteration that reads than on one server, perhaps for caches, for which its loop polls in each turn (from memory:
+/// poll_and_all_reduce, disaggregation/utils.py). Chosen on B200 (p99 of TTFT 12.0, 11.1 and 14.8 % with 0, 30 and 45
+/// ms); it brings GB200 of 2026 from 28 to 20 % and GB300 from 28 to 16 %. Saturated runs of 2025 have no such time.
 void set_pools(const RunFacts& facts, std::string_view engine, const WorkloadSpec& workload,
                ServerRecipe& recipe) {
   constexpr std::int64_t kFewRanks = 16, kCopies = 32, kLongPrompt = 4096;
+  constexpr double kOpening = 0.5, kTurn = 30e-3;
+  recipe.first_prompts = of_2025(facts) ? 0 : kOpening;
   if (engine == "sglang") {
     const std::int64_t ranks = std::max(1, facts.plan.prefill.expert / facts.plan.prefill.tensor);
     recipe.token_budget = sglang_budget(workload) / ranks;
     recipe.poll_interval = std::nullopt;
+    if (!of_2025(facts)) recipe.eager_floor = kTurn;
     if (facts.architecture != Architecture::blackwell) recipe.pool_prompts = 0;
     if (facts.plan.expert > kFewRanks) {
       recipe.redundant_experts = kCopies;
@@ -106,9 +125,7 @@ void set_pools(const RunFacts& facts, std::string_view engine, const WorkloadSpe
     }
     recipe.prompts_summed = facts.plan.expert <= kFewRanks || workload.precision == PolicyName::fp4;
   } else if (engine == "trtllm") {
-    const bool of_2025 =
-        facts.date.empty() ? ReleaseOrder(facts.software).before("0.8") : facts.date < "2026";
-    recipe.token_budget = !of_2025 ? 16384 : workload.longest_prompt() > kLongPrompt ? 8448 : 4608;
+    recipe.token_budget = !of_2025(facts) ? 16384 : workload.longest_prompt() > kLongPrompt ? 8448 : 4608;
   }
 }
 
@@ -131,6 +148,7 @@ void ServerRecipe::apply(StackProfile::Serving& serving) const {
   serving.prompts_summed |= prompts_summed;
   if (fp8_blackwell_share) serving.fp8_blackwell_share = *fp8_blackwell_share;
   if (first_prompts) serving.first_prompts = Seconds(*first_prompts);
+  if (eager_floor) serving.eager_floor = Seconds(*eager_floor);
   if (balance_wait) {
     serving.attention_ranks = AttentionRanks::dealt;
     serving.balance_wait = *balance_wait;
@@ -140,8 +158,13 @@ void ServerRecipe::apply(StackProfile::Serving& serving) const {
 }
 
 const ClientProfile* client_of(const RunFacts& facts) {
-  if (of_inferencex(facts))
-    return find_client_profile(facts.plan.disaggregated() ? "sa_bench" : "inferencex");
+  if (of_inferencex(facts)) {
+    const bool early = facts.plan.disaggregated() && of_2025(facts);
+    return find_client_profile(!facts.plan.disaggregated()    ? "inferencex"
+                               : !early                       ? "sa_bench"
+                               : engine_of(facts) == "trtllm" ? "trtllm_slurm"
+                                                              : "sa_bench_2025");
+  }
   // NIM's pages and AIConfigurator's own runs: genai-perf, or AIPerf after it. Of how many requests is not known (the
   // templates of AIConfigurator have twenty rounds today); ten explain the times of both best.
   const bool known = facts.source.starts_with("NVIDIA NIM") || of_aiconfigurator(facts);

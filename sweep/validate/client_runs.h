@@ -25,7 +25,7 @@ struct ServerRecipe {
   std::int64_t draft_tokens = 0;  ///< of speculative decoding
   std::optional<ServedDispatch> dispatch;
   bool prompts_summed = false;
-  std::optional<double> fp8_blackwell_share, first_prompts;
+  std::optional<double> fp8_blackwell_share, first_prompts, eager_floor;
   void apply(StackProfile::Serving& serving) const;
   friend auto operator<=>(const ServerRecipe&, const ServerRecipe&) = default;
 };

@@ -58,7 +58,8 @@ void label_series(const std::vector<PlanRow*>& runs) {
       *first.ttft_s() + *first.itl_s() * static_cast<double>(first.workload.output_tokens - 1);
   const bool pools = first.plan.disaggregated();
   const std::int64_t clients = first.workload.concurrency;
-  const double rounds = pools ? 5 : 10;  // as their clients have
+  const RequestCount requests = first.workload.load.value_or(LoadSpec()).requests;
+  const double rounds = static_cast<double>(requests.of(clients)) / static_cast<double>(clients);
   const bool started = (pools ? clients <= 16 : clients <= 4) && rounds * *first.ttft_s() > request;
   bool jumped = false;
   for (std::size_t i = 0; i < runs.size(); ++i) {

@@ -13,14 +13,14 @@ struct PlanRow;
 
 /// What is known against a run of a server.
 ///   clean        nothing
-///   saturated    requests fill the key-value cache and wait for room, or wait for servers that prefill: the wait is c /
-///                throughput less the rest of the request, a small difference of large times
+///   saturated    requests fill the key-value cache and wait for room, or wait for servers that prefill: the wait is
+///                c / throughput less the rest of the request, a small difference of large times
 ///   repeated     the same run as a row before, under another id
-///   start_up     the first round compiled or loaded: ten times the TTFT of the fewest clients (at most 4; of pools five
-///                times that of at most 16) is more than a request, or the slowest of c clients' requests (p99) waits more
-///                than c times as long as half of them (p50)
-///   jump         TTFT grows more than three times as much as the clients do, and stays there: a first round that compiled,
-///                or a cache that is full
+///   start_up     the first round compiled or loaded: as many times the TTFT of the fewest clients (at most 4; of pools
+///                at most 16) as their client has rounds is more than a request, or the slowest of c clients' requests
+///                (p99) waits more than c times as long as half of them (p50)
+///   jump         TTFT grows more than three times as much as the clients do, and stays there: a first round that
+///                compiled, or a cache that is full
 ///   falling      TTFT falls by more than 15 % with more clients: the run with fewer was disturbed
 ///   faster_twin  another row of the same server, lengths and clients takes 1.5 times as long per token: this one runs
 ///                speculative decoding, or another release

@@ -116,6 +116,7 @@ class LivePoolsCase {
       load.speculation.acceptance = Speculation::independent(rng.uniform());
     }
     prefill.rules.pool_prompts = std::max<std::int64_t>(0, static_cast<std::int64_t>(rng.below(5)) - 2);
+    prefill.rules.first_prompts = rng.below(3) == 0 ? 0.1 * rng.uniform() : 0;
     prefill.rules.routing = static_cast<Routing>(rng.below(3));
     prefill.rules.schedule_ahead = static_cast<std::int64_t>(rng.below(2));
     decode.rules.answer_after = std::max<std::int64_t>(0, static_cast<std::int64_t>(rng.below(8)) - 3);

@@ -149,7 +149,7 @@ double met_by(double tokens, double chosen) { return 1 - (1 - chosen) / (1 + (to
 
 /// The mean of the largest of `ranks` independent numbers of the given mean and variance, at most `most`: for normal
 /// ones it lies sqrt(2 ln n) - 0.6 deviations above the mean (within 4 % of a deviation for n from 2 to 64). A server's
-/// few tokens fall unevenly on the ranks of experts, and all wait for the busiest.
+/// tokens fall unevenly on the ranks of experts, and all wait for the busiest.
 double busiest(double mean, double variance, std::int32_t ranks, double most) {
   constexpr double kShort = 0.6;
   const double deviations = std::sqrt(2 * std::log(static_cast<double>(ranks))) - kShort;
@@ -189,8 +189,11 @@ ExpertShare expert_share(const OperatorBuilder& b) {
   share.active = share.experts * met;
   if (b.serves() && split.ranks > 1) {
     share.active = busiest(share.active, share.active * (1 - met), split.ranks, share.experts);
+    // Choices fall on a rank by chance, and on its experts by their popularity, whose law met_by() has: each of gamma
+    // shape 1, so that a rank's has the relative variance 1 / experts. Copies even popularity out.
     const double rows = share.rows, others = 1 - 1.0 / split.ranks;
-    share.rows = busiest(rows, rows * others, split.ranks, share.mean * split.ranks);
+    const double popular = split.redundant > 0 ? 0 : rows / share.experts;
+    share.rows = busiest(rows, rows * others * (1 + popular), split.ranks, share.mean * split.ranks);
   }
   return share;
 }

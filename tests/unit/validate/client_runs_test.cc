@@ -61,6 +61,20 @@ RunFacts on_pools(RunFacts facts, std::int32_t prefill, std::int32_t decode) {
 TEST(ClientRuns, OfPoolsHaveTheirOwnClientAndBudgets) {
   const RunFacts sglang = on_pools(run("dsr1_x", "deepseek-v3", "sglang 0.5.8"), 4, 32);
   EXPECT_EQ(client_of(sglang)->name, "sa_bench");
+  EXPECT_EQ(client_of(sglang)->requests, (RequestCount{10, true}));
+  EXPECT_EQ(client_of(on_pools(run("dsr1_x", "deepseek-v3", "trtllm 0.8.1"), 4, 32))->name, "sa_bench");
+  for (const char* software : {"sglang 0.5.5.post2", "sglang", "trtllm 0.7.0.post2", "trtllm"}) {
+    const bool of_trtllm = std::string_view(software).starts_with("trtllm");
+    RunFacts early = on_pools(run("dsr1_x", "deepseek-v3", software), 4, 32);
+    EXPECT_EQ(client_of(early)->name, of_trtllm ? "trtllm_slurm" : "sa_bench_2025") << software;
+    EXPECT_EQ(client_of(early)->requests, (RequestCount{of_trtllm ? 8 : 5, true}));
+    EXPECT_EQ(recipe_of(early, load(1024, 1024, 64)).first_prompts, 0);
+    EXPECT_FALSE(recipe_of(early, load(1024, 1024, 64)).eager_floor);
+    early.date = "2026-01-29";
+    EXPECT_EQ(client_of(early)->requests, (RequestCount{10, true})) << "a date says more than a release";
+    EXPECT_EQ(recipe_of(early, load(1024, 1024, 64)).first_prompts, 0.5);
+    EXPECT_EQ(recipe_of(early, load(1024, 1024, 64)).eager_floor.value_or(0), of_trtllm ? 0 : 30e-3);
+  }
   const ServerRecipe of_sglang = recipe_of(sglang, load(1024, 1024, 64, PolicyName::fp4));
   EXPECT_EQ(of_sglang.token_budget, 4096) << "16384 over four ranks";
   EXPECT_EQ(of_sglang.redundant_experts, 32) << "256 + 32 experts on 32 ranks";
@@ -248,6 +262,18 @@ TEST(RunLabels, KeepWhatAnotherRecipeMayHaveRun) {
   EXPECT_EQ(labels({row}), std::vector{RunLabel::unexplained});
   row.label = RunLabel::two_recipes;
   EXPECT_EQ(labels({row}), std::vector{RunLabel::two_recipes});
+}
+
+/// Ten rounds of 0.7 s are more than a request of 0.7 + 1000 x 5 ms, five are less.
+TEST(RunLabels, TellAColdFirstRoundByAsManyRoundsAsTheClientHas) {
+  PlanRow row = measured("a", 16, 0.70, 0.005);
+  row.plan = on_pools(RunFacts(), 4, 4).plan;
+  for (const char* client : {"sa_bench", "sa_bench_2025"}) {
+    set_load(*find_client_profile(client), row.workload);
+    const bool ten = row.workload.load->requests.number == 10;
+    row.workload.output_tokens = 1001;
+    EXPECT_EQ(labels({row}), std::vector{ten ? RunLabel::start_up : RunLabel::clean}) << client;
+  }
 }
 
 TEST(RunLabels, KeepServersApart) {
