@@ -224,6 +224,7 @@ class WorkloadParser {
         axis->values[rest % axis->values.size()](workload);
         rest /= axis->values.size();
       }
+      if (load_) count_requests(*load_, *workload.load);
       if (load_ && workload.load->sessions) {
         serving::begin_sessions(*workload.load);
         workload.prompt_tokens = std::llround(workload.load->prompt.mean);

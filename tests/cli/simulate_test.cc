@@ -179,7 +179,18 @@ TEST_F(SimulateTest, WorthIsWhatTheChangedStudyTakes) {
   const std::string text = run({"simulate", "study.yaml", "--point", "tp=8,pp=1,dp=1", "--worth"}).out;
   EXPECT_NE(text.find("\nworth of numbers\n  number"), std::string::npos) << text;
   EXPECT_NE(text.find("\n  fabric.nvswitch.bandwidth "), std::string::npos) << text;
+  EXPECT_NE(text.find(" by 0.001 % or more, "), std::string::npos) << text;
   EXPECT_NE(text.find(" do not. A step is a straight line"), std::string::npos) << text;
+  const json plain = simulate({"--point", "tp=8,pp=1,dp=1", "--worth"});
+  EXPECT_EQ(plain.at("worth_least_share"), 1e-5);
+  const auto time = plain.at("base_s").get<double>();
+  for (const json& one : plain.at("worth")) {
+    double reach = 0;
+    for (const char* moved : {"more_s", "less_s"})
+      if (!one.at(moved).is_null()) reach = std::max(reach, std::abs(one.at(moved).get<double>() - time));
+    const std::string key = one.at("key").get<std::string>().substr(std::string("hardware.").size());
+    EXPECT_EQ(text.find("\n  " + key + " ") != std::string::npos, reach >= 1e-5 * time) << key;
+  }
 
   const json rejected = simulate({"--point", "dp=8,tp=1,pp=1,mbs=3", "--worth"});
   EXPECT_TRUE(rejected.at("base_s").is_null());

@@ -161,6 +161,26 @@ TEST_F(TopTest, TableAndYamlRead) {
   EXPECT_TRUE(contains(yaml.out, "\n  recompute: \""));
 }
 
+// With the shares of time beside them, axes that all shown rows share leave the table.
+TEST_F(TopTest, AWideTableHasNoColumnThatIsTheSameInItsRows) {
+  const std::vector<std::string> alike = {"-n", "3", "--where", "tp == 8 and recompute == full"};
+  const auto first_lines = [&](std::vector<std::string> words) {
+    const Finished finished = top(std::move(words));
+    const std::size_t at = finished.out.find("\npoint ");
+    return std::pair(finished.out.substr(0, at),
+                     finished.out.substr(at, finished.out.find('\n', at + 1) - at));
+  };
+  std::vector<std::string> wide = alike;
+  wide.emplace_back("-v");
+  const auto [said, heading] = first_lines(wide);
+  const auto [plain_said, plain_heading] = first_lines(alike);
+  EXPECT_TRUE(contains(plain_heading, " recompute ")) << plain_heading;
+  EXPECT_FALSE(contains(heading, " recompute ") || contains(heading, " tp ")) << heading;
+  EXPECT_TRUE(contains(said, "the same in these rows: tp 8, ")) << said;
+  EXPECT_TRUE(contains(said, "recompute full")) << said;
+  EXPECT_FALSE(contains(plain_said, "the same in these rows")) << plain_said;
+}
+
 TEST_F(TopTest, BadQuestionsAreAnsweredWithWhatWouldBeRight) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"--by", "step_tim_s"}, "did you mean 'step_time_s'"},
