@@ -146,7 +146,7 @@ class SimulatedLoadReader {
     LoadSpec& load = result_.load;
     const bool open = workload_.find("request_rate") != nullptr || load.trace != nullptr;
     if (load.trace) load.requests = {static_cast<std::int64_t>(load.trace->requests.size()), false};
-    if (open && !load.trace) result_.seconds = kOpenLoop;
+    if (open && !load.trace) result_.timed.seconds = kOpenLoop;
     if (const yaml::Node* node = reader_.take("client")) {
       if (!node->is_map()) {
         take_profile(*node, "client");
@@ -154,16 +154,16 @@ class SimulatedLoadReader {
         read_client(*node);
       }
     }
-    result_.tenth_warms_up = load.statistic == ClientStatistic::steady && !warm_up_known_ && open;
+    result_.timed.tenth_warms_up = load.statistic == ClientStatistic::steady && !warm_up_known_ && open;
     if (load.statistic == ClientStatistic::steady && !warm_up_known_ && !open) load.warm_up = {2, true};
-    count_requests(result_, load);
+    result_.timed.count(load);
     yaml::Node client = yaml::Node::map();
     client.flow = true;
-    const double seconds = result_.seconds;
+    const double seconds = result_.timed.seconds;
     client.set("requests",
                yaml::Node::scalar(seconds > 0 ? yaml::format_quantity(seconds, yaml::Dimension::time)
                                               : count_text(load.requests)));
-    if (!result_.tenth_warms_up || seconds == 0)
+    if (!result_.timed.tenth_warms_up || seconds == 0)
       client.set("warm_up", yaml::Node::scalar(count_text(load.warm_up)));
     client.set("statistic", yaml::make_scalar(load.statistic));
     client.set("length_ratio", yaml::make_scalar(result_.length_ratio));
@@ -188,14 +188,14 @@ class SimulatedLoadReader {
   void read_requests(const yaml::Node& node, yaml::Reader& reader) {
     const auto seconds = yaml::parse_quantity_node(node, yaml::Dimension::time);
     if (!seconds) {
-      result_.seconds = 0;
+      result_.timed.seconds = 0;
       reader.keep("requests", node, parse_count(node, 1), result_.load.requests);
     } else if (workload_.find("request_rate") == nullptr) {
       reader.bad("requests", node, "a time takes request_rate, at which requests come; write 2000, or 10x");
     } else if (!(*seconds > 0 && *seconds <= ranges::kTime.high)) {
       reader.bad("requests", node, "a time above 0 is expected");
     } else {
-      result_.seconds = *seconds;
+      result_.timed.seconds = *seconds;
     }
   }
 
@@ -219,13 +219,12 @@ ParsedLoad parse_load(const yaml::Node& workload, const std::filesystem::path& f
   return SimulatedLoadReader(workload, folder, reader, state).run();
 }
 
-void count_requests(const ParsedLoad& parsed, LoadSpec& load) {
-  if (parsed.seconds > 0) {
-    const double number =
-        std::max(static_cast<double>(kFewestInTime), std::ceil(parsed.seconds * load.request_rate));
+void TimedRequests::count(LoadSpec& load) const {
+  if (seconds > 0) {
+    const double number = std::max(static_cast<double>(kFewest), std::ceil(seconds * load.request_rate));
     load.requests = {static_cast<std::int64_t>(std::min(number, ranges::kRequests.high)), false};
   }
-  if (parsed.tenth_warms_up) load.warm_up = {load.requests.number / 10, false};
+  if (tenth_warms_up) load.warm_up = {load.requests.number / 10, false};
 }
 
 std::optional<Lengths> parse_lengths(const yaml::Node& node, const std::string& path,

@@ -11,6 +11,7 @@
 #include "engine/spec/model.h"
 #include "engine/spec/request_load.h"
 #include "engine/spec/scenario.h"
+#include "sweep/study/study.h"
 #include "sweep/yaml/node.h"
 #include "sweep/yaml/visitors.h"
 
@@ -22,22 +23,13 @@ inline constexpr std::array<const char*, 7> kLoadKeys = {"request_rate", "arriva
 /// Whether a workload has any of these keys, or random lengths.
 bool describes_load(const yaml::Node& workload);
 
-/// A run that is short beside the stay of a request serves fewer a second than come, until the last ones have left.
-inline constexpr std::int64_t kFewestInTime = 2000;
-
 struct ParsedLoad {
   LoadSpec load;
   double length_ratio = 1;  ///< the client's ratio, for lengths that are written as a number
-  /// Requests of an open loop that count are those of so many seconds at the rate of each workload, kFewestInTime at
-  /// least; 0: their number is known.
-  double seconds = 0;
-  bool tenth_warms_up = false;                ///< the warm-up is a tenth of the requests that count
+  TimedRequests timed;
   yaml::Node resolved;                        ///< the keys that were read, in full
   std::vector<std::filesystem::path> tables;  ///< those that were read
 };
-/// The number of the requests that count, and of those before them, where they depend on the rate of the load.
-void count_requests(const ParsedLoad& parsed, LoadSpec& load);
-
 /// Reads what all workloads have in common: everything but rates and lengths. Files lie relative to `folder`.
 ParsedLoad parse_load(const yaml::Node& workload, const std::filesystem::path& folder, yaml::Reader& reader,
                       yaml::ReadState& state);

@@ -210,6 +210,7 @@ class StudyParser {
     ParsedWorkload parsed = parse_workload(*node, diagnostics_, folder_, model_ ? &*model_ : nullptr);
     if (parsed.phase_known) phase_ = parsed.phase;
     study_.workloads = std::move(parsed.workloads);
+    study_.timed_requests = parsed.timed_requests;
     workload_resolved_ = std::move(parsed.resolved);
     study_.tables = std::move(parsed.tables);
     study_.assumptions = std::move(parsed.assumptions);

@@ -91,13 +91,18 @@ TEST_F(CostTest, TokensCostWhatTheirGpusDoMeanwhile) {
 }
 
 TEST_F(CostTest, SearchFindsTheCheapest) {
+  write("many.yaml", kSmallStudy);
   const std::vector<std::string> set = {"--set", "objectives=[cost_per_million_tokens]"};
-  ASSERT_EQ(run({"sweep", "study.yaml", "-o", "out.h5", "--confirm", "0"}).code, 0);
-  const json cheapest = rows({"-n", "3", "--by", "cost"});
-  json found = answer({"search", "study.yaml", "--progress", "none", "-n", "3", "--format", "json",
-                       "--confirm", "0", set[0], set[1]});
-  ASSERT_EQ(found.size(), 3U);
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(found.at(i).at("point_id"), cheapest.at(i).at("point_id"));
+  for (const std::string study : {"study.yaml", "many.yaml"}) {
+    const std::string prices =
+        study == "many.yaml" ? "hardware.device.price_per_hour=[3, 1.5]" : "mode=hierarchical";
+    ASSERT_EQ(run({"sweep", study, "-o", "out.h5", "--confirm", "0", "--force", "--set", prices}).code, 0);
+    const json cheapest = rows({"-n", "5", "--by", "cost"});
+    const json found = answer({"search", study, "--progress", "none", "-n", "5", "--format", "json",
+                               "--confirm", "0", "--set", prices, set[0], set[1]});
+    ASSERT_EQ(found.size(), 5U);
+    for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(found.at(i).at("point_id"), cheapest.at(i).at("point_id"));
+  }
   const Finished refused = run({"check", "study.yaml", "--set", "hardware.system={a: {}}", set[0], set[1]});
   EXPECT_EQ(refused.code, 2);
   EXPECT_TRUE(

@@ -197,6 +197,22 @@ TEST_F(SimulateTest, WorthIsWhatTheChangedStudyTakes) {
   EXPECT_TRUE(rejected.at("worth").empty());
 }
 
+// A rate of --point has as many requests as the study has at it.
+TEST_F(SimulateTest, ARateOfThePointHasItsOwnRequests) {
+  const auto lasts = [&](const std::string& rate, const std::string& point) {
+    write("rated.yaml",
+          "model: llama3.1-8b\ncluster: dgx-h100\ngpus: 8\nstack: vllm\nworkload: {phase: inference, "
+          "prompt_tokens: 100, "
+          "output_tokens: 10, request_rate: " +
+              rate + "}\nspace: {tensor_parallel: [1], data_parallel: fill}\n");
+    const Finished finished = run({"simulate", "rated.yaml", "--json", "--point", "tp=1" + point});
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return json::parse(finished.out);
+  };
+  EXPECT_EQ(lasts("2 /s", ",request_rate=50").at("ttft_p99_s"), lasts("50 /s", "").at("ttft_p99_s"));
+  EXPECT_EQ(lasts("50 /s", ",request_rate=2").at("queue_s"), lasts("2 /s", "").at("queue_s"));
+}
+
 TEST_F(SimulateTest, StepsOfWorthAreSmallAgainstTheirNumbers) {
   // A tenth of 74 ns is 7.4 ns, of 8 MiB 0.84 MB, and of 2,039 GB/s more than a unit.
   const json point =
