@@ -29,7 +29,7 @@ hardware:
     blackwell: {cluster: dgx-b200, device.price_per_hour: 50}
 )";
 
-constexpr const char* kServed = R"(model: llama3.1-8b
+constexpr const char* kPricedServers = R"(model: llama3.1-8b
 cluster: dgx-h100
 gpus: [1, 2, 4, 8]
 stack: vllm
@@ -42,7 +42,7 @@ class CostTest : public ProgramTest {
  protected:
   void SetUp() override {
     write("study.yaml", kPriced);
-    write("served.yaml", kServed);
+    write("served.yaml", kPricedServers);
   }
   json answer(std::vector<std::string> words) {
     const Finished finished = run(words);
@@ -116,8 +116,8 @@ TEST_F(CostTest, CapacityAnswersWithTheCheapest) {
   for (const double price : {1.5, 2.5, 20.0}) {
     const std::string of_b200 = std::to_string(price);
     std::map<double, std::string> bills;
-    for (const std::string system : {"{a: {device.price_per_hour: 2}}",
-                                     "{b: {cluster: dgx-b200, device.price_per_hour: " + of_b200 + "}}"}) {
+    for (const std::string& system : {std::string("{a: {device.price_per_hour: 2}}"),
+                                      "{b: {cluster: dgx-b200, device.price_per_hour: " + of_b200 + "}}"}) {
       for (const char* gpus : {"[1]", "[2]", "[4]", "[8]"}) {
         const json one = answer({"capacity", "served.yaml", "--json", "--progress", "none", "--set",
                                  "hardware.system=" + system, "--set", std::string("gpus=") + gpus})

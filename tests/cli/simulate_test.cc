@@ -188,8 +188,8 @@ TEST_F(SimulateTest, WorthIsWhatTheChangedStudyTakes) {
     double reach = 0;
     for (const char* moved : {"more_s", "less_s"})
       if (!one.at(moved).is_null()) reach = std::max(reach, std::abs(one.at(moved).get<double>() - time));
-    const std::string key = one.at("key").get<std::string>().substr(std::string("hardware.").size());
-    EXPECT_EQ(text.find("\n  " + key + " ") != std::string::npos, reach >= 1e-5 * time) << key;
+    const std::string name = one.at("key").get<std::string>().substr(std::string("hardware.").size());
+    EXPECT_EQ(text.find("\n  " + name + " ") != std::string::npos, reach >= 1e-5 * time) << name;
   }
 
   const json rejected = simulate({"--point", "dp=8,tp=1,pp=1,mbs=3", "--worth"});
