@@ -14,6 +14,7 @@
 #include "engine/step/training/contention.h"
 #include "engine/step/training/price_training.h"
 #include "engine/step/training/stage_tails.h"
+#include "engine/token_prices.h"
 
 namespace shardscape {
 
@@ -346,6 +347,7 @@ Prediction PlanFloor::rates(const ParallelPlan& plan, Seconds step) {
   Prediction prediction;
   prediction.step_time = step;
   step::fill_training_rates({setting_, plan, no_costs(), none, none, {}, {}}, prediction);
+  fill_token_prices(setting_.system.device, prediction);
   return prediction;
 }
 

@@ -144,7 +144,8 @@ class PlanFloor {
   /// others, but takes as long to compute as a prediction.
   [[nodiscard]] double of_point(const ParallelPlan& plan, const PassFloors& passes);
 
-  /// The rates of a step of so many seconds: fills tokens_per_s_per_gpu and mfu, both in proportion to 1 / step.
+  /// The rates of a step of so many seconds: fills tokens_per_s_per_gpu and mfu, both in proportion to 1 / step, and
+  /// what tokens take of the devices, in proportion to it.
   [[nodiscard]] Prediction rates(const ParallelPlan& plan, Seconds step);
 
  private:

@@ -37,9 +37,9 @@ bool in_range(const Prediction& p, Phase phase) {
       training ||
       (hold(std::array{l.ttft.p90, l.ttft.p99, l.itl.p90, l.itl.p99, l.tpot.p90, l.tpot.p99, l.e2e.p90,
                        l.e2e.p99, l.tpot_mean, l.tpot_spread.p50, l.tpot_spread.p95, l.queue}) &&
-       holds(l.requests_per_s, kLargest) && holds(l.kv_mean, kLargest) && holds(l.kv_peak, kLargest) &&
-       holds(l.accepted_tokens, kLargest) && holds(l.sustained_per_s, kLargest) &&
-       holds(l.attainment, kLargest));
+       !l.unsteady && holds(l.requests_per_s, kLargest) && holds(l.kv_mean, kLargest) &&
+       holds(l.kv_peak, kLargest) && holds(l.accepted_tokens, kLargest) &&
+       holds(l.sustained_per_s, kLargest) && holds(l.attainment, kLargest));
   const bool latencies = training || hold(std::array{p.ttft, p.itl, p.e2e, p.ttft_spread.p50,
                                                      p.ttft_spread.p95, p.itl_spread.p50, p.itl_spread.p95,
                                                      p.e2e_spread.p50, p.e2e_spread.p95, p.kv_transfer});
@@ -49,9 +49,10 @@ bool in_range(const Prediction& p, Phase phase) {
 
 void reject_range(Prediction& prediction) {
   const std::int32_t microbatches = prediction.microbatches;
+  const bool unsteady = prediction.load.unsteady;
   prediction = Prediction();
   prediction.status = Status::out_of_range;
-  prediction.reason = Reason::out_of_range;
+  prediction.reason = unsteady ? Reason::no_steady_state : Reason::out_of_range;
   prediction.microbatches = microbatches;
 }
 

@@ -9,6 +9,7 @@
 #include "engine/evaluate/evaluators.h"
 #include "engine/prediction_range.h"
 #include "engine/step/feasibility.h"
+#include "engine/token_prices.h"
 
 namespace shardscape {
 
@@ -165,6 +166,7 @@ bool Simulator::Impl::fit(Point& point, Evaluator& evaluator) const {
 void Simulator::Impl::time(Point& point, Evaluator& evaluator) const {
   evaluator.find_sick(point);
   evaluator.time(point);
+  fill_token_prices(setting.system.device, point.out);
   reject_untimed(point);
   check_range(point, setting.workload.phase);
 }

@@ -120,7 +120,8 @@ struct DeviceSpec {
   NodeCollectives node;  ///< YAML: `nccl`, `custom_all_reduce` and `expert_dispatch`
   Die die;
   Links links;
-  Watts power;  ///< power limit of the card, used where `energy` is known; 0: not stated
+  Watts power;                ///< power limit of the card, used where `energy` is known; 0: not stated
+  double price_per_hour = 0;  ///< what one device costs, in a currency of the reader's; 0: not stated
   std::vector<std::pair<std::string, std::string>> package;  ///< free remarks of the data sheet, key and text
 
   [[nodiscard]] FlopsPerSecond tensor_peak(Precision p) const {

@@ -251,6 +251,9 @@ constexpr DeviceNumber kDeviceNumbers[] = {
      std::nullopt, for_the_reader},
     {SHARDSCAPE_NUMBER(power), kPowerIfKnown, "power limit of the card; used where `energy` is known",
      std::nullopt, none_if_absent},
+    {SHARDSCAPE_NUMBER(price_per_hour), kPriceIfKnown,
+     "what one device costs an hour, in any currency: gives cost_per_million_tokens", std::nullopt,
+     none_if_absent},
 };
 #undef SHARDSCAPE_NUMBER
 #undef SHARDSCAPE_IN_NODE

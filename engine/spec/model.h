@@ -65,6 +65,9 @@ struct ModelSpec {
   /// factor by which Llama 3.1 stretches them, and what norms add to a variance.
   std::int64_t rotary_base = 0;
   double rotary_scaling = 0, norm_epsilon = 0;
+  /// Tokens of the longest sequence that the model is published for; longer ones are predicted, with a warning. 0: not
+  /// known.
+  std::int64_t context = 0;
   /// In layers with a window a token attends to this many last tokens, itself included; 0: to all before it.
   std::int64_t sliding_window = 0;
   /// Which layers have the window: `L` (local) or `G` (global) for each, from the first on and again from the

@@ -16,6 +16,7 @@ using enum KeyUse;
 constexpr Range kLayersOrNone{0, kLayers.high};
 constexpr Range kRowsOrNone = or_zero(kRows);
 constexpr Range kStretchIfKnown = or_zero({1, 1e6});
+constexpr Range kTokensIfKnown = or_zero({1, 1e9});
 constexpr Range kBaseIfKnown = or_zero({1, 1e18});
 constexpr Range kEpsilonIfKnown = or_zero({1e-30, 1});
 
@@ -61,6 +62,10 @@ constexpr NumberRow<ModelSpec> kModelNumbers[] = {
     {SHARDSCAPE_NUMBER(ModelSpec, rotary_scaling), kStretchIfKnown,
      "factor by which those are stretched as in Llama 3.1", std::nullopt, for_the_reader},
     {SHARDSCAPE_NUMBER(ModelSpec, norm_epsilon), kEpsilonIfKnown, "what norms add to a variance",
+     std::nullopt, for_the_reader},
+    {SHARDSCAPE_NUMBER(ModelSpec, context), kTokensIfKnown,
+     "tokens of the longest sequence that the model is published for; longer ones are predicted, with a "
+     "warning",
      std::nullopt, for_the_reader},
     {SHARDSCAPE_NUMBER(ModelSpec, sliding_window), kTokensOrAll,
      "tokens that layers with a window look back on; 0: all. Chunks (Llama 4) count as windows of their "

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "engine/base/quantity.h"
@@ -47,6 +48,8 @@ struct LoadPrediction {
   double accepted_tokens = 0;  ///< tokens that a decode iteration gives a sequence; 0 where none decodes
   double sustained_per_s = 0;  ///< where requests come faster than they are served: the rate that would hold
   double done = 0;             ///< share of the requests that count which are done: the rest may never be
+  /// The requests that count were to show servers in steady state, and do not: no figure here is a result.
+  bool unsteady = false;
 };
 
 /// The time of one training step, or of a decode iteration, and what follows from it.
@@ -83,6 +86,10 @@ struct Prediction : StepPrediction {
   Bytes kv_bytes;             ///< size of one request's cache, as sent from pool to pool
   Seconds kv_transfer;        ///< mean, from the start of the first byte to the receipt of the last
   Bytes prefill_memory_peak;  ///< bytes on the fullest device of the pool that prefills
+  /// Joules per token of devices that draw their power limit all the time, and money per million tokens at the devices'
+  /// price; NaN where the device says none (token_prices.h).
+  double joules_per_token = std::numeric_limits<double>::quiet_NaN();
+  double cost_per_million_tokens = std::numeric_limits<double>::quiet_NaN();
 
   [[nodiscard]] bool has_times() const { return status == Status::ok || status == Status::memory; }
   /// The time of the whole: of a training step, or of a request.

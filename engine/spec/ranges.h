@@ -49,6 +49,7 @@ inline constexpr Range kPowerIfKnown = or_zero({1e-3, 1e9, "W"});
 inline constexpr Range kDieAreaIfKnown = or_zero({1e-3, 1e6, "mm2"});
 inline constexpr Range kProcessIfKnown = or_zero({1e-2, 1e6, "nm"});
 inline constexpr Range kPortsIfKnown = or_zero({1, 1e6});
+inline constexpr Range kPriceIfKnown = or_zero({1e-9, 1e9});
 inline constexpr Range kBandwidthIfKnown = or_zero({1, 1e18, "B/s"});
 
 // Extents of a model and its load.

@@ -50,6 +50,7 @@ enum class Reason : std::uint8_t {
   slots_by_ranks,  ///< (experts + redundant_experts) % ep != 0, or more than one of each for every rank
   overloaded,      ///< more requests come than servers with promises keep up with
   split_pool,      ///< ffn_gpus beside pp, cp or drafts, or with a single one
+  no_steady_state,  ///< statistic: steady, and the requests that count show no steady state (LoadPrediction::unsteady)
 };
 
 }  // namespace shardscape

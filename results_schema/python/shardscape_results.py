@@ -34,6 +34,7 @@ As a program it prints the best rows, with the objectives and the columns in whi
 Columns, units and codes are described in SCHEMA.md. Needs h5py and pandas.
 """
 import argparse
+import difflib
 import os
 import sys
 import zlib
@@ -50,6 +51,10 @@ TOP_COUNT = 10
 
 class ResultsError(Exception):
     """The path holds no Shardscape results, or a column that was asked for is not there."""
+
+
+class MissingResults(ResultsError, FileNotFoundError):
+    """Nothing lies at the path."""
 
 
 def load(path, columns=None):
@@ -149,7 +154,9 @@ class _Results:
     def column(self, name):
         columns = self.columns()
         if name not in columns:
-            raise ResultsError(f"{self.path}: has no column {name}; columns: {', '.join(columns)}")
+            close = difflib.get_close_matches(name, columns, n=1)
+            hint = f" (did you mean {close[0]}?)" if close else f"; columns: {', '.join(columns)}"
+            raise ResultsError(f"{self.path}: has no column {name}{hint}")
         return columns[name]
 
     def objectives(self):
@@ -259,6 +266,8 @@ class _Results:
 
 
 def _opened(path, schema):
+    if not os.path.exists(path):
+        raise MissingResults(f"{path}: there is no such file")
     try:
         file = h5py.File(path, "r")
     except OSError as error:

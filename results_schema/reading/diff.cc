@@ -14,16 +14,20 @@ namespace shardscape::results {
 
 namespace {
 
-/// Describes the first difference, such as "line 12: 'gpus: 64' and 'gpus: 128'".
+/// Describes the first difference, such as "line 12: 'gpus: 64' and 'gpus: 128'"; that of titles only where there is no
+/// other.
 std::string first_different_line(const std::string& a, const std::string& b) {
   std::istringstream in_a(a), in_b(b);
+  std::string titles;
   for (int line = 1;; ++line) {
     std::string text_a, text_b;
     const bool more_a = static_cast<bool>(std::getline(in_a, text_a));
     const bool more_b = static_cast<bool>(std::getline(in_b, text_b));
-    if (!more_a && !more_b) return "";
-    if (text_a != text_b)
-      return fmt::format("line {} of the resolved study: '{}' and '{}'", line, text_a, text_b);
+    if (!more_a && !more_b) return titles;
+    if (text_a == text_b) continue;
+    std::string found = fmt::format("line {} of the resolved study: '{}' and '{}'", line, text_a, text_b);
+    if (!text_a.starts_with("study:") || !text_b.starts_with("study:")) return found;
+    titles = std::move(found);
   }
 }
 

@@ -49,7 +49,9 @@ template <const auto& kTable, std::size_t kAt>
 void pack_values(ColumnType type, std::span<const PointRecord> rows, std::byte* out) {
   pack_as(type, rows.size(), out, [&](std::size_t i) {
     constexpr Source kSource = kTable[kAt].source;
-    return has_value(kSource.rows, rows[i]) ? kSource.value(rows[i]) : kSource.otherwise;
+    constexpr bool kBetween = is_between_tokens(kTable[kAt].name);
+    const bool known = has_value(kSource.rows, rows[i]) && (!kBetween || has_second_token(rows[i].workload));
+    return known ? kSource.value(rows[i]) : kSource.otherwise;
   });
 }
 
@@ -213,7 +215,10 @@ double ColumnTable::number(std::size_t column, const PointRecord& row) const {
 
 std::vector<std::pair<std::string_view, double>> load_outputs(const PointRecord& row) {
   std::vector<std::pair<std::string_view, double>> values;
-  for (const FixedColumn& column : kLoadOutputs) values.emplace_back(column.name, column.source.value(row));
+  for (const FixedColumn& column : kLoadOutputs)
+    values.emplace_back(column.name, is_between_tokens(column.name) && !has_second_token(row.workload)
+                                         ? kNaN
+                                         : column.source.value(row));
   if (row.workload.load->promised == LatencyBounds()) return values;
   for (const FixedColumn& column : kPromiseOutputs)
     values.emplace_back(column.name, column.source.value(row));

@@ -74,6 +74,14 @@ inline bool is_axis(const ColumnInfo& column) {
   return input && column.name != "microbatches";
 }
 
+/// Whether a request of the workload may have a second output token; where none has, nothing lies between tokens, and
+/// columns of times between tokens have no value.
+inline bool has_second_token(const WorkloadSpec& workload) { return workload.longest_output() > 1; }
+/// Whether a column of that name is a time between the output tokens of a request.
+constexpr bool is_between_tokens(std::string_view column) {
+  return column.starts_with("itl_") || column.starts_with("tpot_");
+}
+
 /// Number of decimals with which people read a result that is a share, in percent; nothing for other columns. Files
 /// always hold the fraction.
 std::optional<int> percent_digits(const ColumnInfo& column);

@@ -59,14 +59,19 @@ class Search {
     const auto column = std::ranges::find(columns, objective, &ColumnInfo::name);
     objective_ = static_cast<std::size_t>(column - columns.begin());
     better_ = column->better;
+    const auto [least, most] = std::ranges::minmax(job.study().systems, {}, price_of);
+    least_price_ = price_of(least);
+    by_price_ = least_price_ > 0 && least_price_ < price_of(most);
   }
 
   CapacityAnswer run(std::size_t workload) {
     CapacityAnswer answer;
     answer.workload = workload;
-    for (std::size_t count = 0; count < job_.study().gpu_counts.size() && !answer.best && answer.complete;
-         ++count) {
+    answer.by_price = by_price_;
+    first_ = 0;
+    for (std::size_t count = 0; count < job_.study().gpu_counts.size() && answer.complete; ++count) {
       const std::int64_t gpus = job_.study().gpu_counts[count];
+      if (answer.best && !may_cost_less(gpus, *answer.best)) break;
       if (options_.tell) options_.tell({workload, gpus, answer.simulated.size()});
       std::optional<CapacityPoint> nearest;  // on so many
       for (Looked& looked : look_at(workload, count)) {
@@ -76,10 +81,12 @@ class Search {
         take(std::move(looked), answer);
       }
       if (!answer.best && nearest) answer.fewer = std::move(nearest);
+      if (answer.best && first_ == 0) first_ = answer.best->gpus;
       answer.complete = goes_on();
       if (answer.complete) answer.most_gpus = gpus;
     }
     (answer.best ? answer.nearest : answer.fewer).reset();
+    if (answer.best && answer.best->gpus != first_) answer.fewer.reset();
     std::optional<CapacityPoint>& nearest = answer.best ? answer.fewer : answer.nearest;
     if (answer.fewer) std::erase_if(cut_, [&](const Cut& cut) { return cut.gpus != answer.fewer->gpus; });
     if (answer.complete && nearest && nearest->simulated) look_nearer(answer, *nearest);
@@ -118,9 +125,18 @@ class Search {
     std::ranges::sort(answer.simulated, {}, &CapacityPoint::id);
   }
 
+  static double price_of(const System& system) { return system.device.price_per_hour; }
+  /// Whether some plan on so many GPUs, more than those of `best`, may cost less.
+  [[nodiscard]] bool may_cost_less(std::int64_t gpus, const CapacityPoint& best) const {
+    return by_price_ && static_cast<double>(gpus) * least_price_ < best.cost_per_hour;
+  }
+
   /// The plan of an id, which nothing is known of.
   [[nodiscard]] CapacityPoint at(std::uint64_t id, std::int64_t gpus) const {
-    return {id, job_.space().point(id), gpus, {}, false, {}};
+    CapacityPoint point{id, job_.space().point(id), gpus, {}, false, {}};
+    const std::size_t system = point.point.setting / job_.study().workloads.size();
+    point.cost_per_hour = static_cast<double>(gpus) * price_of(job_.study().systems[system]);
+    return point;
   }
 
   /// Looks at all by `look`, in parallel; those that a stop leaves are not done.
@@ -223,6 +239,13 @@ class Search {
   [[nodiscard]] BestPoint ranked(const CapacityPoint& at) const {
     return {job_.columns().number(objective_, record(at)), at.id};
   }
+  /// Both miss nothing. Without prices that differ all are on as many GPUs.
+  [[nodiscard]] bool better(const CapacityPoint& a, const CapacityPoint& b) const {
+    const auto bill = [&](const CapacityPoint& at) {
+      return std::pair(by_price_ ? at.cost_per_hour : 0, at.gpus);
+    };
+    return bill(a) == bill(b) ? ranks_before(ranked(a), ranked(b), better_) : bill(a) < bill(b);
+  }
 
   /// Whether the plan keeps up with the requests, or may as far as its floors show.
   static bool keeps_up(const CapacityPoint& point) {
@@ -253,8 +276,7 @@ class Search {
     if (looked.fate == CapacityFate::latency_floor) cut_.push_back({at.worst(), at.id, at.gpus});
     if (!simulated) return;
     if (answer.least_simulated == 0) answer.least_simulated = at.gpus;
-    if (at.misses.empty() && (!answer.best || ranks_before(ranked(at), ranked(*answer.best), better_)))
-      answer.best = at;
+    if (at.misses.empty() && (!answer.best || better(at, *answer.best))) answer.best = at;
     answer.simulated.push_back(std::move(at));
   }
 
@@ -264,6 +286,9 @@ class Search {
   std::vector<Cut> cut_;  ///< by floors of latencies, for this workload
   std::size_t objective_ = 0;
   results::Better better_ = results::Better::smaller;
+  double least_price_ = 0;  ///< of one device an hour, over all settings; 0: some has none
+  bool by_price_ = false;   ///< devices have prices, which differ
+  std::int64_t first_ = 0;  ///< the least number of GPUs with a plan that does, for this workload
 };
 
 }  // namespace

@@ -11,6 +11,9 @@
 // to grow with the number of GPUs; of several plans the best by the study's first objective, then the smallest point
 // id: that of a sweep over all numbers and plans. Results are the same for any number of threads.
 //
+// Where devices have prices that differ, the answer is what costs the least an hour: numbers are taken up until so many
+// of the cheapest device cost as much as the best plan; of plans that cost the same, that on the fewest GPUs.
+//
 // Servers that do not keep up with the requests miss, promised or not; what their latencies would be in a run of some
 // length says nothing, and is not counted.
 #pragma once
@@ -38,6 +41,8 @@ struct CapacityPoint {
   Prediction prediction;  ///< or the floors of one that was not simulated
   bool simulated = false;
   std::vector<results::LimitCheck::Miss> misses;  ///< of one that was not simulated, those that floors show
+
+  double cost_per_hour = 0;  ///< of all GPUs; 0 where their device has no price
 
   /// The largest of its misses; 0 where it misses nothing.
   [[nodiscard]] double worst() const;
@@ -68,6 +73,7 @@ struct CapacityAnswer {
   std::int64_t most_gpus = 0;            ///< the largest number all of whose plans were looked at
   std::vector<CapacityKill> kills;       ///< most plans first
   std::vector<CapacityPoint> simulated;  ///< by id
+  bool by_price = false;  ///< whether the answer is the cheapest rather than that of the fewest GPUs
   /// False where it was stopped. Fewer GPUs than those of `best` do not do all the same, but other plans on as many,
   /// which have not been looked at, may be better.
   bool complete = true;

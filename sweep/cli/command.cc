@@ -244,6 +244,7 @@ sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, 
   options.overrides.insert(options.overrides.end(), arguments.overrides.begin(), arguments.overrides.end());
   options.all_counts = arguments.all_counts;
   options.rates_instead = arguments.rates_instead;
+  options.one_plan = arguments.one_plan;
   options.objective_columns = objective_columns();
   options.fixed_columns = column_names([](const auto&) { return true; });
   const yaml::Catalog catalog = make_catalog(common);

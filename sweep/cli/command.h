@@ -179,7 +179,7 @@ bool is_results(const std::filesystem::path& file);
 struct StudyArguments {
   std::filesystem::path file;
   std::vector<std::string> overrides;              ///< texts KEY=VALUE
-  bool all_counts = false, rates_instead = false;  ///< as in sweep::StudyOptions
+  bool all_counts = false, rates_instead = false, one_plan = false;  ///< as in sweep::StudyOptions
   bool results_too = false;
 };
 /// The file, or where there is none the study of that name which comes with the program: "llama3.1-70b-64xa100", also

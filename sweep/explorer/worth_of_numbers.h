@@ -14,6 +14,9 @@
 
 namespace shardscape::explorer {
 
+/// The least share of a time by which a number counts as one that moves it.
+inline constexpr double kMovesTime = 1e-5;
+
 /// One number. Times are seconds of a step, or of a request.
 struct Worth {
   std::string key;        ///< as --set takes it: "hardware.device.hbm.bandwidth"

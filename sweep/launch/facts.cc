@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -70,6 +71,19 @@ std::string expert_layer_list(C of) {
     words += of.shape().moe->in_layer(layer) ? "1 " : "0 ";
   return words;
 }
+/// How each layer's attention exchanges keys and values where some have a window, which a ring cannot go round, and the
+/// stack has a ring for the others; else empty.
+std::string exchange_list(C of) {
+  const ModelSpec& model = of.shape();
+  const bool rings = of.stack().communication.context_exchange == ContextExchange::ring;
+  const std::string& pattern = model.window_pattern;
+  std::vector<std::string_view> words;
+  for (std::int64_t layer = 0; rings && !pattern.empty() && layer < model.layers; ++layer)
+    words.emplace_back(pattern[static_cast<std::size_t>(layer) % pattern.size()] == 'G' ? "p2p"
+                                                                                        : "all_gather");
+  const bool mixed = std::ranges::adjacent_find(words, std::ranges::not_equal_to()) != words.end();
+  return mixed ? fmt::format("{}", fmt::join(words, " ")) : "";
+}
 double bucket_elements(C of) {
   const double bytes = gradient_bucket(of.plan, of.stack(), ParallelGroup::data_shard).value();
   return std::round(bytes / of.stack().state.gradient_comm_bytes);
@@ -124,6 +138,7 @@ const std::vector<DerivedFact>& derived_facts() {
       text("recomputed_parts", recomputed_parts),
       text("layer_layout", layer_layout),
       text("expert_layer_list", expert_layer_list),
+      text("exchange_list", exchange_list),
       choice<PolicyName>("precision", [](C of) { return code(of.workload().precision); }),
       choice<Case::Pool>("pool", [](C of) { return code(of.pool); }),
       choice<DraftMethod>(

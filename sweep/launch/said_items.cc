@@ -129,7 +129,8 @@ std::vector<Item> said_items(const Case& of, const Facts& facts) {
   usual.latent.emplace();
   const auto plain = leaves_of(yaml::write(usual), "");
   for (auto& leaf : leaves_of(yaml::write(of.shape()), "")) {
-    if (leaf.first == "name" || leaf.first == "source") continue;
+    // Names, and what the model was published for: nothing runs otherwise for them.
+    if (leaf.first == "name" || leaf.first == "source" || leaf.first == "context") continue;
     const bool idle = std::ranges::find(plain, leaf) != plain.end();
     items.push_back({"model." + leaf.first, std::move(leaf.second), false, idle});
   }

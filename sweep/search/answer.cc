@@ -9,6 +9,8 @@ namespace shardscape::sweep {
 std::optional<TimeObjective> time_objective(std::string_view column) {
   if (column == "step_time_s") return TimeObjective::step_time;
   if (column == "expected_step_time_s") return TimeObjective::expected_step_time;
+  if (column == "energy_per_token_j") return TimeObjective::energy;
+  if (column == "cost_per_million_tokens") return TimeObjective::cost;
   if (column == "tokens_per_s_per_gpu") return TimeObjective::tokens;
   if (column == "mfu") return TimeObjective::mfu;
   return std::nullopt;
@@ -19,6 +21,10 @@ double value_of(TimeObjective objective, const Prediction& prediction) {
     case TimeObjective::step_time:
     case TimeObjective::expected_step_time:
       return prediction.step_time.value();
+    case TimeObjective::energy:
+      return prediction.joules_per_token;
+    case TimeObjective::cost:
+      return prediction.cost_per_million_tokens;
     case TimeObjective::tokens:
       return prediction.tokens_per_s_per_gpu;
     case TimeObjective::mfu:

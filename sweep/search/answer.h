@@ -16,10 +16,9 @@
 namespace shardscape::sweep {
 
 /// An objective for which floors are known.
-enum class TimeObjective : std::uint8_t { step_time, expected_step_time, tokens, mfu };
-constexpr bool is_time(TimeObjective objective) {
-  return objective == TimeObjective::step_time || objective == TimeObjective::expected_step_time;
-}
+enum class TimeObjective : std::uint8_t { step_time, expected_step_time, energy, cost, tokens, mfu };
+/// Whether it is in proportion to the step time, not to its inverse.
+constexpr bool is_time(TimeObjective objective) { return objective < TimeObjective::tokens; }
 std::optional<TimeObjective> time_objective(std::string_view column);
 /// The objective's value of a prediction, without faults.
 double value_of(TimeObjective objective, const Prediction& prediction);

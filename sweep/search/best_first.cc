@@ -492,6 +492,19 @@ class Search {
 
 }  // namespace
 
+namespace {
+
+/// Whether the devices of all systems say what the objective is made of.
+bool known_everywhere(const Study& study, TimeObjective objective) {
+  return std::ranges::all_of(study.systems, [&](const System& system) {
+    const DeviceSpec& device = system.device;
+    if (objective == TimeObjective::energy) return device.power.value() > 0;
+    return objective != TimeObjective::cost || device.price_per_hour > 0;
+  });
+}
+
+}  // namespace
+
 std::string why_unbounded(const SweepJob& job, const SearchGoal& goal) {
   const Study& study = job.study();
   if (study.phase() == Phase::inference) return why_no_load_floors(job, goal);
@@ -513,14 +526,15 @@ std::string why_unbounded(const SweepJob& job, const SearchGoal& goal) {
   for (std::size_t i = 0; i < used; ++i) {
     const bool time = time_objective(goal.objectives[i]).has_value();
     times += time ? 1 : 0;
+    if (time && !known_everywhere(study, *time_objective(goal.objectives[i])))
+      return goal.objectives[i] + " has none where a device says no power or no price_per_hour";
     if (!time && (!goal.front || goal.objectives[i] != "memory_peak_bytes"))
       return goal.objectives[i] + " has none";
   }
   if (times == 0) return "memory_peak_bytes has none";
   if (times > 1 || used > 2)
-    return "a front has them over one of step_time_s, expected_step_time_s, tokens_per_s_per_gpu and mfu "
-           "beside "
-           "memory_peak_bytes";
+    return "a front has them over one of step_time_s, expected_step_time_s, energy_per_token_j, "
+           "cost_per_million_tokens, tokens_per_s_per_gpu and mfu beside memory_peak_bytes";
   return "";
 }
 

@@ -8,8 +8,10 @@ namespace shardscape::sweep {
 
 namespace {
 
-/// Gives the workload the concurrency and the rate of requests that the text has.
-void take_load(const PointText& text, WorkloadSpec& workload, Problems& problems) {
+/// Gives the workload the concurrency and the rate of requests that the text has, with as many requests as the study
+/// has at that rate.
+void take_load(const PointText& text, const TimedRequests& timed, WorkloadSpec& workload,
+               Problems& problems) {
   if (text.concurrency && workload.open_loop())
     problems.add("", "concurrency has no effect: requests come at a rate or by a trace");
   if (text.concurrency) workload.concurrency = *text.concurrency;
@@ -17,6 +19,7 @@ void take_load(const PointText& text, WorkloadSpec& workload, Problems& problems
   if (!workload.load || workload.load->request_rate <= 0)
     return problems.add("", "request_rate has no effect: the study has no workload.request_rate");
   workload.load->request_rate = *text.request_rate;
+  timed.count(*workload.load);
 }
 
 }  // namespace
@@ -29,7 +32,7 @@ tl::expected<ChosenPoint, Problems> choose_point(const std::string& text, const 
     const std::size_t at = count * (study.setting_count() / counts);
     ChosenPoint chosen{point->plan, at, study.setting(at)};
     Problems problems;
-    take_load(*point, chosen.setting.workload, problems);
+    take_load(*point, study.timed_requests, chosen.setting.workload, problems);
     if (!problems.empty()) return tl::unexpected(std::move(problems));
     return chosen;
   }

@@ -18,6 +18,12 @@ std::string name_if_as_sold(const Spec& spec, const std::map<std::string, std::s
   return found == presets.end() || found->second == yaml::to_yaml(spec) ? spec.name : "";
 }
 
+/// A price changes no time.
+DeviceSpec without_price(DeviceSpec device) {
+  device.price_per_hour = 0;
+  return device;
+}
+
 }  // namespace
 
 void attach_evidence(const yaml::Catalog& catalog, Study& study, yaml::Diagnostics& diagnostics) {
@@ -30,7 +36,7 @@ void attach_evidence(const yaml::Catalog& catalog, Study& study, yaml::Diagnosti
     const std::string& device = system.device.name;
     if (!yaml::is_path(device) && study.device_presets.emplace(device, "").second) {
       const auto preset = yaml::load_device(catalog, device);
-      if (preset) study.device_presets[device] = yaml::to_yaml(DeviceSpec(*preset));
+      if (preset) study.device_presets[device] = yaml::to_yaml(without_price(*preset));
     }
     const std::string& stack = system.stack.name;
     if (!yaml::is_path(stack) && study.stack_presets.emplace(stack, "").second) {
@@ -47,7 +53,7 @@ evidence::Regime regime_of(const Study& study, std::size_t setting) {
   const System& system = study.systems[setting / study.workloads.size()];
   const WorkloadSpec& workload = study.workloads[setting % study.workloads.size()];
   return {workload.phase,
-          name_if_as_sold(system.device, study.device_presets),
+          name_if_as_sold(without_price(system.device), study.device_presets),
           evidence::own_name(workload.precision),
           evidence::model_kind(study.model),
           name_if_as_sold(system.stack, study.stack_presets),

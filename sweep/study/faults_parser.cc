@@ -275,8 +275,11 @@ class FaultsParser {
         reader_.take("derate");
       return;
     }
-    const Node* node = reader_.take_required("derate");
-    if (node == nullptr) return;
+    const Node* node = reader_.take("derate");
+    if (node == nullptr)
+      return state_.bad(path("derate"), node_.where,
+                        "missing: the share of its rate that remains to what is sick, such as 0.5, or "
+                        "{distribution: uniform, min: 0.3, max: 0.9}");
     state_.seen(path("derate"), node->where);
     if (node->is_map()) return read_distribution(*node);
     const auto value = yaml::parse_number_node(*node);

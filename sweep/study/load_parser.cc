@@ -29,6 +29,9 @@ std::string count_text(const RequestCount& count) {
   return fmt::format("{}{}", count.number, count.per_client ? "x" : "");
 }
 
+/// Seconds that open loops last where nothing is said.
+constexpr double kOpenLoop = 120;
+
 /// Reads a number of requests: a plain number, or "10x" for ten of each in flight.
 yaml::Parsed<RequestCount> parse_count(const yaml::Node& node, std::int64_t low) {
   const auto text =
@@ -142,9 +145,8 @@ class SimulatedLoadReader {
   void read_client() {
     LoadSpec& load = result_.load;
     const bool open = workload_.find("request_rate") != nullptr || load.trace != nullptr;
-    if (open)
-      load.requests = {load.trace ? static_cast<std::int64_t>(load.trace->requests.size()) : of_open_loop(),
-                       false};
+    if (load.trace) load.requests = {static_cast<std::int64_t>(load.trace->requests.size()), false};
+    if (open && !load.trace) result_.timed.seconds = kOpenLoop;
     if (const yaml::Node* node = reader_.take("client")) {
       if (!node->is_map()) {
         take_profile(*node, "client");
@@ -152,43 +154,49 @@ class SimulatedLoadReader {
         read_client(*node);
       }
     }
-    if (load.statistic == ClientStatistic::steady && !warm_up_known_)
-      load.warm_up = open ? RequestCount{load.requests.number / 10, false} : RequestCount{2, true};
-    result_.resolved.set("client",
-                         yaml::flow_map({{"requests", yaml::Node::scalar(count_text(load.requests))},
-                                         {"warm_up", yaml::Node::scalar(count_text(load.warm_up))},
-                                         {"statistic", yaml::make_scalar(load.statistic)},
-                                         {"length_ratio", yaml::make_scalar(result_.length_ratio)},
-                                         {"seed", yaml::make_scalar(load.seed)}}));
-  }
-
-  /// As many requests as come within two minutes, at the largest of the study's rates, and no fewer than 2000: a run
-  /// that is short beside the stay of a request serves fewer a second than come, until the last ones have left.
-  [[nodiscard]] std::int64_t of_open_loop() const {
-    constexpr double kFewest = 2000, kSeconds = 120;
-    double number = kFewest;
-    const yaml::Node& rates = *workload_.find("request_rate");
-    const auto look_at = [&](const yaml::Node& node) {
-      const auto rate = parse_rate(node);
-      if (rate) number = std::max(number, std::ceil(kSeconds * *rate));  // a bad one is said where it is read
-    };
-    if (rates.is_scalar()) look_at(rates);
-    for (const yaml::Node& rate : rates.items) look_at(rate);
-    return static_cast<std::int64_t>(std::min(number, ranges::kRequests.high));
+    result_.timed.tenth_warms_up = load.statistic == ClientStatistic::steady && !warm_up_known_ && open;
+    if (load.statistic == ClientStatistic::steady && !warm_up_known_ && !open) load.warm_up = {2, true};
+    result_.timed.count(load);
+    yaml::Node client = yaml::Node::map();
+    client.flow = true;
+    const double seconds = result_.timed.seconds;
+    client.set("requests",
+               yaml::Node::scalar(seconds > 0 ? yaml::format_quantity(seconds, yaml::Dimension::time)
+                                              : count_text(load.requests)));
+    if (!result_.timed.tenth_warms_up || seconds == 0)
+      client.set("warm_up", yaml::Node::scalar(count_text(load.warm_up)));
+    client.set("statistic", yaml::make_scalar(load.statistic));
+    client.set("length_ratio", yaml::make_scalar(result_.length_ratio));
+    client.set("seed", yaml::make_scalar(load.seed));
+    result_.resolved.set("client", std::move(client));
   }
 
   void read_client(const yaml::Node& node) {
     LoadSpec& load = result_.load;
     yaml::Reader reader(node, path("client"), state_);
     if (const yaml::Node* profile = reader.take("profile")) take_profile(*profile, "client.profile");
-    if (const yaml::Node* requests = reader.take("requests"))
-      reader.keep("requests", *requests, parse_count(*requests, 1), load.requests);
+    if (const yaml::Node* requests = reader.take("requests")) read_requests(*requests, reader);
     if (const yaml::Node* warm_up = reader.take("warm_up"))
       warm_up_known_ = reader.keep("warm_up", *warm_up, parse_count(*warm_up, 0), load.warm_up);
     reader.optional("statistic", load.statistic);
     reader.within("length_ratio", ranges::kFraction, result_.length_ratio);
     reader.integer("seed", 0, std::int64_t{1} << 53, load.seed);
     reader.finish();
+  }
+
+  /// A number, or a time at whose rate requests come.
+  void read_requests(const yaml::Node& node, yaml::Reader& reader) {
+    const auto seconds = yaml::parse_quantity_node(node, yaml::Dimension::time);
+    if (!seconds) {
+      result_.timed.seconds = 0;
+      reader.keep("requests", node, parse_count(node, 1), result_.load.requests);
+    } else if (workload_.find("request_rate") == nullptr) {
+      reader.bad("requests", node, "a time takes request_rate, at which requests come; write 2000, or 10x");
+    } else if (!(*seconds > 0 && *seconds <= ranges::kTime.high)) {
+      reader.bad("requests", node, "a time above 0 is expected");
+    } else {
+      result_.timed.seconds = *seconds;
+    }
   }
 
   const yaml::Node& workload_;
@@ -209,6 +217,14 @@ bool describes_load(const yaml::Node& workload) {
 ParsedLoad parse_load(const yaml::Node& workload, const std::filesystem::path& folder, yaml::Reader& reader,
                       yaml::ReadState& state) {
   return SimulatedLoadReader(workload, folder, reader, state).run();
+}
+
+void TimedRequests::count(LoadSpec& load) const {
+  if (seconds > 0) {
+    const double number = std::max(static_cast<double>(kFewest), std::ceil(seconds * load.request_rate));
+    load.requests = {static_cast<std::int64_t>(std::min(number, ranges::kRequests.high)), false};
+  }
+  if (tenth_warms_up) load.warm_up = {load.requests.number / 10, false};
 }
 
 std::optional<Lengths> parse_lengths(const yaml::Node& node, const std::string& path,

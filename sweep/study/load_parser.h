@@ -11,6 +11,7 @@
 #include "engine/spec/model.h"
 #include "engine/spec/request_load.h"
 #include "engine/spec/scenario.h"
+#include "sweep/study/study.h"
 #include "sweep/yaml/node.h"
 #include "sweep/yaml/visitors.h"
 
@@ -25,7 +26,8 @@ bool describes_load(const yaml::Node& workload);
 struct ParsedLoad {
   LoadSpec load;
   double length_ratio = 1;  ///< the client's ratio, for lengths that are written as a number
-  yaml::Node resolved;      ///< the keys that were read, in full
+  TimedRequests timed;
+  yaml::Node resolved;                        ///< the keys that were read, in full
   std::vector<std::filesystem::path> tables;  ///< those that were read
 };
 /// Reads what all workloads have in common: everything but rates and lengths. Files lie relative to `folder`.

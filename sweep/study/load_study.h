@@ -31,6 +31,9 @@ struct StudyOptions {
   bool all_counts = false;
   /// `workload.request_rate` takes the place of `workload.concurrency`, where there is one.
   bool rates_instead = false;
+  /// One plan is asked for by its axes, so that values of `space` which an override of `gpus` leaves no plan for are no
+  /// loss that whoever asks should hear of.
+  bool one_plan = false;
 };
 
 /// Reads and checks a study with its model, cluster, device and stack. The result is complete and valid: DesignSpace

@@ -43,6 +43,17 @@ struct SourceText {
   std::filesystem::path path;  ///< path from which it was read; for the study itself the path as given
 };
 
+/// The requests of an open loop that count, and those before them, where they follow from its rate: those of so many
+/// seconds, kFewest at least, since a run that is short beside the stay of a request serves fewer a second than come,
+/// until the last ones have left.
+struct TimedRequests {
+  static constexpr std::int64_t kFewest = 2000;
+  double seconds = 0;           ///< 0: their number is known
+  bool tenth_warms_up = false;  ///< the warm-up is a tenth of the requests that count
+  /// Sets the numbers of a load at its rate.
+  void count(LoadSpec& load) const;
+};
+
 struct Study {
   std::string title;
   std::string checkpoint;  ///< the name of the model's `also` list that the study means; empty: none of them
@@ -55,7 +66,8 @@ struct Study {
   /// Product of the hardware axes in that order, as many for each number of GPUs; at least one.
   std::vector<System> systems;
   std::vector<WorkloadSpec>
-      workloads;  ///< product of the listed workload keys; at least one, all of one phase
+      workloads;                 ///< product of the listed workload keys; at least one, all of one phase
+  TimedRequests timed_requests;  ///< of their loads
   SpaceSpec space;
   ExecutionMode mode = ExecutionMode::hierarchical;
   std::optional<FaultStudy> faults;

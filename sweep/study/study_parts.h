@@ -29,7 +29,8 @@ struct ParsedWorkload {
   Phase phase = Phase::training;
   bool phase_known = false;
   std::vector<WorkloadSpec> workloads;  ///< the file's first key is slowest; empty where there are problems
-  yaml::Node resolved;                  ///< the same map with every default filled in
+  TimedRequests timed_requests;
+  yaml::Node resolved;                        ///< the same map with every default filled in
   std::vector<std::filesystem::path> tables;  ///< those that were read
   std::vector<std::string> assumptions;       ///< as in Study
 };

@@ -188,7 +188,8 @@ bool build_fabric(const BaseSystem& base, std::span<const Change* const> changes
       problems.add({}, change->leaf.path, "cluster " + system.fabric.name + " has no scale_out dimension");
     if (!change->whole() && !is_size(*change)) apply(*change, system.fabric);
   }
-  const Problems rules = found.empty() ? system.fabric.validate() : std::move(found);
+  const bool alone = base.gpus == 1 && system.fabric.dimensions.empty();  // a GPU without links
+  const Problems rules = found.empty() && !alone ? system.fabric.validate() : std::move(found);
   for (const Problem& entry : rules.list()) {
     problems.add({}, entry.field == "gpus" ? "gpus" : std::string(kFabric) + entry.field, entry.message);
   }

@@ -79,6 +79,7 @@ class WorkloadParser {
     }
     load_ = parse_load(node_, folder_, reader_, state_);
     result_.tables = load_->tables;
+    result_.timed_requests = load_->timed;
     if (const yaml::Node* rates = reader_.take("request_rate")) {
       if (const yaml::Node* clients = node_.find("concurrency"))
         state_.bad(path("concurrency"), clients->where, "excludes request_rate: a loop is closed or open");
@@ -224,6 +225,7 @@ class WorkloadParser {
         axis->values[rest % axis->values.size()](workload);
         rest /= axis->values.size();
       }
+      if (load_) load_->timed.count(*workload.load);
       if (load_ && workload.load->sessions) {
         serving::begin_sessions(*workload.load);
         workload.prompt_tokens = std::llround(workload.load->prompt.mean);

@@ -192,6 +192,8 @@ std::optional<RowRefusal> refusal(Reason reason, const Setting& setting, const P
                         "the stack's pipeline_layout is for other layers or another pp * virtual_stages");
     case Reason::repeated_tokens:
       return RowRefusal{"sequence_parallel", "experts beside tensor parallelism need it"};
+    case Reason::no_steady_state:
+      return RowRefusal{"stack", "the requests that count show no steady state of the servers"};
     case Reason::out_of_range:
       return RowRefusal{"stack",
                         "the prediction for this row is infinite, no number, or beyond all machines"};

@@ -185,7 +185,7 @@ class SheetReader {
       sm.set("vector_flops_per_clock", Node::scalar(fmt::format("{:.17g}", lanes)));
     if (Node* const inherited = whole.find("sm")) inherited->erase("tensor_flops_per_clock");
     // The energies and the power of the base give the clock at which its own units run.
-    for (const char* key : {"energy", "power", "die"}) whole.erase(key);
+    for (const char* key : {"energy", "power", "die", "price_per_hour"}) whole.erase(key);
   }
 
   /// Places what has no place of its own at the device.

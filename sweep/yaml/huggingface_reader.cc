@@ -101,6 +101,7 @@ void read_positions(Config& config, const Positions& positions, ModelSpec& m) {
       config.read("rotary_fraction", key, m.rotary_fraction);
   }
   if (m.position != PositionKind::rotary) return;
+  config.read("context", "max_position_embeddings", m.context);
   double base = 0;
   for (const char* const key : {"rotary_emb_base", "rope_theta", "rope_parameters/rope_theta"})
     config.read("rotary_base", key, base);

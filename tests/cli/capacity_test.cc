@@ -90,11 +90,14 @@ TEST_F(CapacityTest, TheAnswerCanBeLaunched) {
   const std::size_t at = out.find(mark);
   ASSERT_NE(at, std::string::npos) << out;
   const std::string line = out.substr(at + mark.size(), out.find('\n', at) - at - mark.size());
-  EXPECT_TRUE(contains(line, "gpus=[")) << line;  // fewer than the study's 16
+  const std::string gpus = std::to_string(answers({}).at(0).at("gpus").get<int>());
+  EXPECT_TRUE(contains(line, " --set gpus=" + gpus + " --")) << line;
   const std::string command =
       "cd '" + work().string() + "' && '" + test::program() + "' " + line + " > launched.txt 2>&1";
   EXPECT_EQ(std::system(command.c_str()), 0) << command << "\n" << read_file(work() / "launched.txt");
-  EXPECT_TRUE(contains(read_file(work() / "launched.txt"), "vllm serve"));
+  const std::string launched = read_file(work() / "launched.txt");
+  EXPECT_TRUE(contains(launched, "vllm serve"));
+  EXPECT_FALSE(contains(launched, "note:") || contains(launched, "warning:")) << launched;
 }
 
 TEST_F(CapacityTest, TheAnswerSaysItsErrorAndWhatRunsIt) {
@@ -352,6 +355,32 @@ TEST_F(CapacityTest, SaysWhichRulePlansBreak) {
   ASSERT_EQ(rejected.size(), 1U);
   EXPECT_EQ(rejected.at(0).at("reason"), "out_of_range");
   EXPECT_EQ(rejected.at(0).at("plans"), 3);
+}
+
+TEST_F(CapacityTest, ALoadWithoutASteadyStateHasAReasonOfItsOwn) {
+  const std::vector<std::string> burst = {
+      "--set", "workload.client={requests: 20, warm_up: 0, statistic: steady}",
+      "--set", "gpus=[1]",
+      "--set", "space.tensor_parallel=[1]"};
+  const Finished text = capacity(burst);
+  EXPECT_TRUE(contains(text.out, "no_steady_state")) << text.out;
+  EXPECT_TRUE(contains(text.out, "raise client.requests and client.warm_up")) << text.out;
+  EXPECT_EQ(answers(burst).at(0).at("rejected").at(0).at("reason"), "no_steady_state");
+}
+
+TEST_F(CapacityTest, PromisesOnTheOnlyTokenAreRefused) {
+  const std::string one = "workload.output_tokens=1";
+  const Finished refused = capacity({"--set", one});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(contains(refused.err, "promises: tpot_p95 cannot be judged: requests of one output token"))
+      << refused.err;
+  const Finished constrained =
+      capacity({"--set", one, "--set", "promises={ttft_p95: 1 s}", "--set", "constraints=['itl_p99 < 1 s']"});
+  EXPECT_TRUE(contains(constrained.err, "constraints: itl_p99 cannot be judged")) << constrained.err;
+  const json kept = answers({"--set", one, "--set", "promises={ttft_p95: 1 s}"}).at(0);
+  for (const char* none : {"itl_s", "itl_p99_s", "tpot_s", "tpot_p95_s"})
+    EXPECT_TRUE(kept.at(none).is_null()) << none;
+  EXPECT_GT(kept.at("ttft_p95_s"), 0.0);
 }
 
 // The answer says what the plan takes of a GPU, and by how much one step fewer misses what is promised: as a simulation

@@ -1,4 +1,6 @@
 // Does `compare` take studies, points and result files alike, and say in one table why one is faster?
+#include <fmt/format.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -55,6 +57,25 @@ TEST_F(CompareTest, TwoPlansOfAStudy) {
   EXPECT_NE(text.out.find("\nfrom A to B\n"), std::string::npos) << text.out;
   EXPECT_NE(text.out.find("\nB is "), std::string::npos);
   EXPECT_NE(text.out.find("\nA recomputes (full): with none it "), std::string::npos) << text.out;
+
+  // Shares differ by points, not by a percentage of themselves; the sentence has what speaks against it, too.
+  const json& mfu = document.at("figures").at(2);
+  ASSERT_EQ(mfu.at("figure"), "mfu");
+  EXPECT_NE(text.out.find(fmt::format("{:+.1f} points", 100 * mfu.at("difference").get<double>())),
+            std::string::npos)
+      << text.out;
+  const auto whole = document.at("difference_s").get<double>();
+  json largest = {{"difference_s", 0.0}};
+  for (const json& bar : document.at("waterfall")) {
+    const auto seconds = bar.at("difference_s").get<double>();
+    if (seconds * whole < 0 && std::abs(seconds) > std::abs(largest.at("difference_s").get<double>()))
+      largest = bar;
+  }
+  ASSERT_GT(std::abs(largest.at("difference_s").get<double>()), 0.01 * std::abs(whole)) << document;
+  EXPECT_NE(
+      document.at("why").get<std::string>().find("; against it: " + largest.at("bar").get<std::string>()),
+      std::string::npos)
+      << document.at("why");
 }
 
 TEST_F(CompareTest, OneStudyOnTwoMachinesByName) {

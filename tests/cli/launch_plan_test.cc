@@ -130,6 +130,27 @@ TEST_F(LaunchTest, TheExchangeOfAContextGroupIsTheStacks) {
   }
 }
 
+// Gemma 3: five layers with a window, which gather, for each that goes round the ring.
+TEST_F(LaunchTest, LayersWithAWindowGather) {
+  std::string study = kTrained;
+  study.replace(study.find("llama3.1-70b"), 12, "gemma-3-27b");
+  write("study.yaml", study);
+  const std::vector<std::string> words = {"study.yaml", "--point", "tp=4,pp=1,cp=4,dp=4,zero=1", "--for"};
+  const auto launch = [&](const char* framework) {
+    std::vector<std::string> all = words;
+    all.emplace_back(framework);
+    return launched(all);
+  };
+  const std::string command = launch("megatron-lm").at("command");
+  const std::string five = "all_gather all_gather all_gather all_gather all_gather p2p ";
+  EXPECT_NE(command.find("--cp-comm-type " + five + five), std::string::npos) << command;
+  std::size_t rings = 0, gathers = 0;
+  for (std::size_t at = 0; (at = command.find(" p2p", at)) != std::string::npos; ++at) ++rings;
+  for (std::size_t at = 0; (at = command.find(" all_gather", at)) != std::string::npos; ++at) ++gathers;
+  EXPECT_EQ(rings, 10U);  // of 62 layers
+  EXPECT_EQ(gathers, 52U);
+}
+
 // vLLM's recipes of DeepSeek-V3 on one node of H200: tensor parallelism with experts dealt, or data parallelism.
 TEST_F(LaunchTest, VllmServesDeepSeekAsDocumented) {
   const auto tensor = launched({"serve.yaml", "--point", "tp=8,dp=1,ep=8"}).at("command").get<std::string>();

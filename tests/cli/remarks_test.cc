@@ -194,6 +194,24 @@ TEST_F(RemarksTest, LongSequencesTellTheMfuOfACausalMask) {
 }
 
 // The table does not say "none" of what is nearest and of what is known alike.
+TEST_F(RemarksTest, SequencesBeyondThoseOfTheModelAreNamed) {
+  const auto warned = [&](const std::string& workload) {
+    write("long.yaml", "model: llama3.1-8b\ncluster: dgx-h100\ngpus: 8\nstack: " +
+                           std::string(workload.starts_with("training") ? "megatron-core" : "vllm") +
+                           "\nworkload: {precision: bf16, phase: " + workload +
+                           "}\nspace: {tensor_parallel: [8], data_parallel: fill}\n");
+    const Finished finished = run({"check", "long.yaml"});
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return finished.err.find("and model llama3.1-8b is published for 131072 (context)") != std::string::npos;
+  };
+  EXPECT_FALSE(warned("training, sequence_length: 131072, global_batch: 8"));
+  EXPECT_TRUE(warned("training, sequence_length: 262144, global_batch: 8"));
+  EXPECT_FALSE(warned("inference, prompt_tokens: 131000, output_tokens: 72, concurrency: 1"));
+  EXPECT_TRUE(warned("inference, prompt_tokens: 131000, output_tokens: 73, concurrency: 1"));
+  EXPECT_TRUE(warned(
+      "inference, prompt_tokens: {mean: 100000, length_ratio: 0.5}, output_tokens: 73, request_rate: 1 /s"));
+}
+
 TEST_F(RemarksTest, NothingThatDiffersIsNoLackOfEvidence) {
   ASSERT_EQ(run({"sweep", "study.yaml", "-o", "out.h5", "--progress", "none", "--confirm", "0"}).code, 0);
   std::string shown;

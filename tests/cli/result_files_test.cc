@@ -179,6 +179,20 @@ TEST_F(ResultFilesTest, VerifyFindsDamage) {
   EXPECT_EQ(run({"verify", "none.h5"}).code, 1);
 }
 
+TEST_F(ResultFilesTest, DiffNamesWhatDiffersBesideTheTitle) {
+  std::string other = kSmallStudy;
+  other.replace(other.find("study: small"), 12, "study: large")
+      .replace(other.find("batch: 32"), 9, "batch: 64");
+  write("other.yaml", other);
+  write("first.yaml", kSmallStudy);
+  for (const std::string name : {"first", "other"})
+    ASSERT_EQ(run({"sweep", name + ".yaml", "-o", name + ".h5", "--confirm", "0"}).code, 0);
+  const Finished refused = run({"diff", "first.h5", "other.h5"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("global_batch"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("shardscape compare"), std::string::npos) << refused.err;
+}
+
 TEST_F(ResultFilesTest, DiffComparesTheFastPathWithThePlainOne) {
   sweep("fast.h5", {"--limit", "200"});
   sweep("plain.h5", {"--limit", "200", "--reference"});

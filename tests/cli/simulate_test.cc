@@ -179,11 +179,38 @@ TEST_F(SimulateTest, WorthIsWhatTheChangedStudyTakes) {
   const std::string text = run({"simulate", "study.yaml", "--point", "tp=8,pp=1,dp=1", "--worth"}).out;
   EXPECT_NE(text.find("\nworth of numbers\n  number"), std::string::npos) << text;
   EXPECT_NE(text.find("\n  fabric.nvswitch.bandwidth "), std::string::npos) << text;
+  EXPECT_NE(text.find(" by 0.001 % or more, "), std::string::npos) << text;
   EXPECT_NE(text.find(" do not. A step is a straight line"), std::string::npos) << text;
+  const json plain = simulate({"--point", "tp=8,pp=1,dp=1", "--worth"});
+  EXPECT_EQ(plain.at("worth_least_share"), 1e-5);
+  const auto time = plain.at("base_s").get<double>();
+  for (const json& one : plain.at("worth")) {
+    double reach = 0;
+    for (const char* moved : {"more_s", "less_s"})
+      if (!one.at(moved).is_null()) reach = std::max(reach, std::abs(one.at(moved).get<double>() - time));
+    const std::string name = one.at("key").get<std::string>().substr(std::string("hardware.").size());
+    EXPECT_EQ(text.find("\n  " + name + " ") != std::string::npos, reach >= 1e-5 * time) << name;
+  }
 
   const json rejected = simulate({"--point", "dp=8,tp=1,pp=1,mbs=3", "--worth"});
   EXPECT_TRUE(rejected.at("base_s").is_null());
   EXPECT_TRUE(rejected.at("worth").empty());
+}
+
+// A rate of --point has as many requests as the study has at it.
+TEST_F(SimulateTest, ARateOfThePointHasItsOwnRequests) {
+  const auto lasts = [&](const std::string& rate, const std::string& point) {
+    write("rated.yaml",
+          "model: llama3.1-8b\ncluster: dgx-h100\ngpus: 8\nstack: vllm\nworkload: {phase: inference, "
+          "prompt_tokens: 100, "
+          "output_tokens: 10, request_rate: " +
+              rate + "}\nspace: {tensor_parallel: [1], data_parallel: fill}\n");
+    const Finished finished = run({"simulate", "rated.yaml", "--json", "--point", "tp=1" + point});
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return json::parse(finished.out);
+  };
+  EXPECT_EQ(lasts("2 /s", ",request_rate=50").at("ttft_p99_s"), lasts("50 /s", "").at("ttft_p99_s"));
+  EXPECT_EQ(lasts("50 /s", ",request_rate=2").at("queue_s"), lasts("2 /s", "").at("queue_s"));
 }
 
 TEST_F(SimulateTest, StepsOfWorthAreSmallAgainstTheirNumbers) {

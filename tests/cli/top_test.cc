@@ -141,6 +141,8 @@ TEST_F(TopTest, CsvAndJsonHoldTheSameValues) {
       const json& value = expected.at(row).at(header[i]);
       if (value.is_string()) {
         EXPECT_EQ(values[i], value.get<std::string>());
+      } else if (value.is_null()) {
+        EXPECT_EQ(values[i], "") << header[i];
       } else {
         EXPECT_EQ(std::stod(values[i]), value.get<double>()) << header[i];
       }
@@ -152,13 +154,33 @@ TEST_F(TopTest, CsvAndJsonHoldTheSameValues) {
 TEST_F(TopTest, TableAndYamlRead) {
   const Finished table = top({"-n", "2", "--breakdown"});
   EXPECT_EQ(table.code, 0);
-  for (const char* part : {"small: best by step_time_s, 2 of", "point  tp", "step_time", "compute %",
+  for (const char* part : {"small: best by step_time_s, 2 of", "point  pp", "step_time", "compute %",
                            "the same everywhere: cp 1"}) {
     EXPECT_TRUE(contains(table.out, part)) << part << " not in\n" << table.out;
   }
   const Finished yaml = top({"-n", "2", "--format", "yaml"});
   EXPECT_EQ(yaml.out.rfind("- point_id: ", 0), 0U) << yaml.out;
   EXPECT_TRUE(contains(yaml.out, "\n  recompute: \""));
+}
+
+// With the shares of time beside them, axes that all shown rows share leave the table.
+TEST_F(TopTest, AWideTableHasNoColumnThatIsTheSameInItsRows) {
+  const std::vector<std::string> alike = {"-n", "3", "--where", "tp == 8 and recompute == full"};
+  const auto first_lines = [&](std::vector<std::string> words) {
+    const Finished finished = top(std::move(words));
+    const std::size_t at = finished.out.find("\npoint ");
+    return std::pair(finished.out.substr(0, at),
+                     finished.out.substr(at, finished.out.find('\n', at + 1) - at));
+  };
+  std::vector<std::string> wide = alike;
+  wide.emplace_back("-v");
+  const auto [said, heading] = first_lines(wide);
+  const auto [plain_said, plain_heading] = first_lines(alike);
+  EXPECT_TRUE(contains(plain_heading, " recompute  ")) << plain_heading;
+  EXPECT_FALSE(contains(heading, " recompute  ") || contains(heading, " tp ")) << heading;
+  EXPECT_TRUE(contains(said, "the same in these rows: tp 8, ")) << said;
+  EXPECT_TRUE(contains(said, "recompute full")) << said;
+  EXPECT_FALSE(contains(plain_said, "the same in these rows")) << plain_said;
 }
 
 TEST_F(TopTest, BadQuestionsAreAnsweredWithWhatWouldBeRight) {

@@ -288,6 +288,22 @@ TEST_F(ValidateTest, BrokenTablesNameRowAndColumn) {
   }
 }
 
+TEST_F(ValidateTest, MillisecondsInAColumnOfSecondsAreAskedFor) {
+  const std::string row = "llama3.1-8b,h100-sxm-80gb,2,2,0,bfloat16,1000,200,8,nim 1.2,agg,";
+  const std::string header =
+      "id,model,device,gpus,tensor_parallel,expert_parallel,precision,prompt_tokens,output_tokens,"
+      "concurrency,software,mode,measured_ttft_s,measured_itl_s,mean_batch\n";
+  const auto said = [&](const std::string& itl) {
+    write("runs.csv", header + "a," + row + "0.2," + itl + ",\n");
+    const Finished finished = run({"validate", "runs.csv"});
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return contains(finished.out, "are they in milliseconds? Columns are in seconds");
+  };
+  EXPECT_TRUE(said("8.5"));
+  EXPECT_FALSE(said("0.0085"));
+  EXPECT_FALSE(said("0.1"));
+}
+
 TEST_F(ValidateTest, PublicTablesAreReadByDeviceAndSoftware) {
   write("runs.csv",
         "id,model,device,gpus,tensor_parallel,expert_parallel,precision,prompt_tokens,output_tokens,"

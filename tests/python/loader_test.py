@@ -277,8 +277,11 @@ class LoaderTest(unittest.TestCase):
             sr.fault_samples(self.done)
 
     def test_errors(self):
-        with self.assertRaisesRegex(sr.ResultsError, "none.h5"):
-            sr.load(os.path.join(self.folder, "none.h5"))
+        for kind in (sr.ResultsError, FileNotFoundError):
+            with self.assertRaisesRegex(kind, "none.h5: there is no such file"):
+                sr.load(os.path.join(self.folder, "none.h5"))
+        with self.assertRaisesRegex(sr.ResultsError, "did you mean step_time_s"):
+            sr.best(self.done, by="step_time")
         foreign = os.path.join(self.folder, "foreign.h5")
         h5py.File(foreign, "w").close()
         with self.assertRaisesRegex(sr.ResultsError, "not a shardscape-results file"):

@@ -230,7 +230,11 @@ class MessagesTest(PackageTest):
             (lambda: study.search(within="many"), "--within"),
             (lambda: study.search(pareto=["speed"]), "--pareto: 'speed'"),
             (lambda: study.capacity(2), "workload"),
-            (lambda: ss.top(self.points, by="mf"), "no column 'mf'"),
+            (lambda: ss.top(self.points, by="mf"), "no column 'mf' .did you mean 'mfu'"),
+            (lambda: ss.top(self.points, by="memory_peek"), "did you mean 'memory_peak_bytes'"),
+            (lambda: ss.top(self.points, where="tp == 8"), "no column 'tp' .did you mean 'tensor_parallel'"),
+            (lambda: ss.top(self.points, where="zero == 8"), "no column 'zero' .did you mean 'zero_stage'"),
+            (lambda: ss.top(self.points, by="nothing"), "no column 'nothing'; columns: point_id"),
             (lambda: ss.top(self.points, by="tensor_parallel"), "no better direction"),
             (lambda: ss.Study.from_dict({"model": "none"}), "study:"),
             (lambda: ss.Study.from_dict([]), "dict"),
@@ -274,8 +278,10 @@ class SweepTest(PackageTest):
         self.assertEqual(program("verify", here).returncode, 0)
         self.assertEqual(list(self.study.sweep(limit=100, columns=["mfu"], progress=False).columns), ["mfu"])
         self.assertEqual(frame["zero_stage"].dtype, np.int64)
-        with self.assertRaisesRegex(ss.InputError, "exists"):
+        with self.assertRaisesRegex(ss.InputError, "exists; force=True replaces it"):
             self.study.sweep(here, progress=False)
+        with self.assertRaisesRegex(FileNotFoundError, "none.h5: there is no such file"):
+            ss.load(self.path("none.h5"))
         self.assertEqual(len(self.study.sweep(here, limit=2000, resume=True, progress=False)), 2000)
 
     def test_progress(self):

@@ -55,7 +55,8 @@ struct PredictionFields {
 
 inline void add_load(const LoadPrediction& load, PredictionFields& all) {
   const auto& [ttft_tail, itl_tail, tpot_tail, e2e_tail, tpot, tpot_spread, queue, requests_per_s, kv_mean,
-               kv_peak, preemptions, attainment, prefix_hits, accepted_tokens, sustained_per_s, done] = load;
+               kv_peak, preemptions, attainment, prefix_hits, accepted_tokens, sustained_per_s, done,
+               unsteady] = load;
   for (const auto& tail : {ttft_tail, itl_tail, tpot_tail, e2e_tail}) {
     all.time("p90", tail.p90);
     all.time("p99", tail.p99);
@@ -72,6 +73,7 @@ inline void add_load(const LoadPrediction& load, PredictionFields& all) {
   all.number("accepted_tokens", accepted_tokens);
   all.number("sustained_per_s", sustained_per_s);
   all.number("done", done);
+  all.code("unsteady", unsteady);
 }
 
 inline void add_memory(const MemoryUse& memory, PredictionFields& all) {
@@ -90,8 +92,8 @@ inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
   PredictionFields all;
   const auto& [step_time, tokens_per_s_per_gpu, mfu, breakdown, contention, contended_share] =
       static_cast<const StepPrediction&>(prediction);
-  static_assert(has_fields<Prediction, StepPrediction>(std::make_index_sequence<17>()) &&
-                    !has_fields<Prediction, StepPrediction>(std::make_index_sequence<18>()),
+  static_assert(has_fields<Prediction, StepPrediction>(std::make_index_sequence<19>()) &&
+                    !has_fields<Prediction, StepPrediction>(std::make_index_sequence<20>()),
                 "name the fields of a prediction below, and count them here");
   all.code("status", prediction.status);
   all.code("reason", prediction.reason);
@@ -108,6 +110,8 @@ inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
   all.number("decode_batch", prediction.decode_batch);
   all.number("tokens_per_s_per_gpu", tokens_per_s_per_gpu);
   all.number("mfu", mfu);
+  all.number("joules_per_token", prediction.joules_per_token);
+  all.number("cost_per_million_tokens", prediction.cost_per_million_tokens);
   all.bytes("memory_peak", prediction.memory_peak);
   add_memory(prediction.memory, all);
   all.bytes("kv_bytes", prediction.kv_bytes);

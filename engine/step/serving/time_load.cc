@@ -185,7 +185,7 @@ void fill_load(const serving::LiveMeasured& m, double replicas, double gpus, Pre
   more.prefix_hits = m.hits;
   more.sustained_per_s = m.sustained_per_s * replicas;
   more.done = m.done;
-  if (m.unsteady) out.e2e = Seconds(std::numeric_limits<double>::infinity());  // no result
+  more.unsteady = m.unsteady;
 }
 
 }  // namespace shardscape::step

@@ -170,7 +170,7 @@ void add_attention_command(const Program& program) {
   command->add_flag("--latent", arguments->latent, "Latent attention (MLA); prompt and decode");
   command->add_option("--kernel", arguments->kernel,
                       "flash, flash_alibi, flash3, cudnn or trtllm, as in stacks; default cudnn");
-  command->add_option("--dtype", arguments->precision, "As for gemm; of the cache in decode");
+  command->add_option("--dtype,--precision", arguments->precision, "As for gemm; of the cache in decode");
   add_json(*command, arguments->json);
 }
 

@@ -91,8 +91,7 @@ std::vector<std::string> launch_lines(const CapacityArguments& arguments, const 
     if (!answer.best) continue;
     StudyArguments own = arguments.study;
     const auto set = [&](const std::string& change) { own.overrides.push_back(change); };
-    if (counts > 1 && answer.best->gpus < study.gpu_counts.back())
-      set(fmt::format("gpus=[{}, {}]", answer.best->gpus, study.gpu_counts.back()));
+    if (counts > 1) set(fmt::format("gpus={}", answer.best->gpus));
     for (const auto& [key, value] : listed_settings(study, answer.workload))
       if (arguments.rates.empty() || key != "request_rate") set("workload." + key + "=" + value);
     if (!arguments.rates.empty()) {

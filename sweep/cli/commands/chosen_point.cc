@@ -64,6 +64,11 @@ std::string point_or_best(const StudyArguments& study, const std::string& point)
   return point.empty() ? std::to_string(best_row(reader, study.file.string())) : point;
 }
 
+StudyArguments for_point(StudyArguments study, const std::string& point) {
+  study.one_plan = !point.empty() && !point_id_of(point);
+  return study;
+}
+
 void note_other_settings(const sweep::Study& study, const sweep::ChosenPoint& point) {
   const std::size_t counts = std::max<std::size_t>(1, study.gpu_counts.size());
   if (study.setting_count() == 1 || point.at % (study.setting_count() / counts) != 0)

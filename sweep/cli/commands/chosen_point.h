@@ -31,6 +31,9 @@ std::uint64_t best_row(const results::ResultReader& reader, const std::string& n
 /// whose points this program lists differently.
 std::string point_or_best(const StudyArguments& study, const std::string& point);
 
+/// The study as it is to be loaded for a point that --point has.
+StudyArguments for_point(StudyArguments study, const std::string& point);
+
 /// Says on stderr which of several settings was taken.
 void note_other_settings(const sweep::Study& study, const sweep::ChosenPoint& point);
 

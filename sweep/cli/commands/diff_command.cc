@@ -55,8 +55,11 @@ Rows rows_of(const std::vector<results::ColumnDifference>& differences) {
 
 int run_diff(const DiffArguments& arguments, const CommonOptions& /*common*/) {
   const results::ResultReader a = open_results(arguments.a), b = open_results(arguments.b);
-  if (const auto why = results::why_not_comparable(a, b))
-    throw BadInput(arguments.a.string() + " and " + arguments.b.string() + ": " + *why + "\n");
+  if (const auto why = results::why_not_comparable(a, b)) {
+    const bool others = a.attribute("study_sha256") != b.attribute("study_sha256");
+    throw BadInput(arguments.a.string() + " and " + arguments.b.string() + ": " + *why +
+                   (others ? "; 'shardscape compare' says why the best plan of one is faster" : "") + "\n");
+  }
   const auto differences = results::differing_columns(a, b, arguments.tolerance);
   if (arguments.json) {
     const nlohmann::ordered_json document = {{"points", a.row_count()},

@@ -401,6 +401,24 @@ std::string hardware_numbers() {
   return text;
 }
 
+/// The meanings of the columns of results that a word names: its own name, or with its unit ("step_time").
+std::string columns_named(const std::string& topic) {
+  std::string text;
+  for (const Phase phase : {Phase::training, Phase::inference}) {
+    const results::ColumnTable table(phase, {},
+                                     {.faults = true, .reliability = true, .load = true, .promises = true});
+    for (const results::ColumnInfo& column : table.columns()) {
+      const bool named = column.name == topic || column.name == topic + "_s" ||
+                         column.name == topic + "_bytes" || column.name == topic + "_j";
+      const std::string line =
+          fmt::format("column {}{}: {}\n", column.name, column.unit == "1" ? "" : " (" + column.unit + ")",
+                      column.long_name);
+      if (named && text.find(line) == std::string::npos) text += line;
+    }
+  }
+  return text;
+}
+
 int run_help(const GuideArguments& arguments, const CommonOptions& /*common*/) {
   const std::string topic = lower_case(arguments.word);
   const CLI::App* const command = topic.empty() ? arguments.app : find_command(*arguments.app, topic);
@@ -423,6 +441,7 @@ int run_help(const GuideArguments& arguments, const CommonOptions& /*common*/) {
       if (!name.empty() && whole) topics.emplace_back(name);
     }
   }
+  if (const std::string text = columns_named(topic); !text.empty()) return std::cout << text, kDone;
   const std::string hint = did_you_mean(topic, topics);
   for (const CLI::App* one : commands_of(*arguments.app)) topics.push_back(one->get_name());
   throw BadInput("TOPIC: nothing is called '" + arguments.word + "'" +

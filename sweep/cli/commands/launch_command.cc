@@ -102,7 +102,7 @@ int run_launch(const LaunchArguments& arguments, const CommonOptions& common) {
     return print_options(arguments);
   }
   if (arguments.study.file.empty()) throw BadInput("STUDY: missing; the study whose plan is to be launched");
-  const sweep::Study study = load(arguments.study, common);
+  const sweep::Study study = load(for_point(arguments.study, arguments.point), common);
   const sweep::ChosenPoint point = choose_point(study, point_or_best(arguments.study, arguments.point));
   const launch::Framework& framework = framework_of(arguments, point.setting);
   Simulator simulator(point.setting);

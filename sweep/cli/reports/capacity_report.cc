@@ -136,6 +136,8 @@ class CapacityWriter {
     }
     looked = fmt::format("{} looked at{}{}", counted(answer.looked_at(), "plan"), looked.empty() ? "" : ": ",
                          looked);
+    if (!answer.complete && answer.best && answer.by_price)
+      return "stopped: a plan that was not looked at may cost less; " + looked;
     if (!answer.complete && answer.best)
       return fmt::format("stopped: no plan on fewer GPUs does, another on {} may be better; {}",
                          format_count(answer.best->gpus), looked);
@@ -146,7 +148,8 @@ class CapacityWriter {
     const bool floors = count(CapacityFate::rate_floor) + count(CapacityFate::latency_floor) > 0;
     std::string text =
         floors ? "exact, with floors that are proved but for attention, which is tested: " : "exact: ";
-    text += answer.best
+    text += answer.best && answer.by_price ? "no plan of this study costs less an hour"
+            : answer.best
                 ? "no plan of this study on fewer GPUs does"
                 : fmt::format("no plan of this study on up to {} GPUs does", format_count(answer.most_gpus));
     const std::int64_t first = job_.study().gpu_counts.front();
@@ -180,6 +183,7 @@ class CapacityWriter {
     json["plan"] = answer.best ? Json(plan(*answer.best)) : Json();
     if (answer.best) {
       add_setting(*answer.best, json);
+      json["cost_per_hour"] = answer.best->cost_per_hour > 0 ? Json(answer.best->cost_per_hour) : Json();
       json.update(outputs(*answer.best));
       add_expected_error(error_of(*answer.best), Phase::inference, true, json);
       const std::string tight = tight_text(*answer.best);
@@ -322,7 +326,8 @@ class CapacityWriter {
 void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<const CapacityAnswer> answers,
                     const std::vector<std::string>& launches) {
   const CapacityWriter writer(job);
-  out << echo(job.study().title) << ": the fewest GPUs that keep what is promised\n";
+  out << echo(job.study().title) << ": the " << (answers.front().by_price ? "cheapest GPUs" : "fewest GPUs")
+      << " that keep what is promised\n";
   std::vector<const ColumnInfo*> shown;
   for (const results::Limit& limit : job.study().limits)
     if (limit.column != "attainment") shown.push_back(job.columns().find(limit.column));
@@ -332,6 +337,10 @@ void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<con
   table.add_column("plan", TextTable::Align::left);
   const ColumnInfo* const attainment = job.columns().find("attainment");  // of promises
   if (attainment != nullptr) table.add_column("attainment");
+  const bool priced = std::ranges::all_of(
+      job.study().systems, [](const System& system) { return system.device.price_per_hour > 0; });
+  if (priced) table.add_column("cost/hour");
+  if (priced) shown.push_back(job.columns().find("cost_per_million_tokens"));
   table.add_column("requests/s/GPU");
   for (const ColumnInfo* column : shown) table.add_column(short_heading(*column));
   for (const CapacityAnswer& answer : answers) {
@@ -342,6 +351,7 @@ void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<con
     cells.push_back(best ? writer.plan_there(*best) : "");
     if (attainment != nullptr)
       cells.push_back(best ? shown_value(*attainment, best->prediction.load.attainment) : "");
+    if (priced) cells.push_back(best ? format_value(best->cost_per_hour, "1") : "");
     cells.push_back(best ? format_rate(best->prediction.load.requests_per_s / static_cast<double>(best->gpus))
                          : "");
     for (const ColumnInfo* column : shown)

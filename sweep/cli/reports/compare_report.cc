@@ -26,7 +26,8 @@ double capacity_of(const ComparedPlan& of) {
   return of.point.setting.system.device.memory_capacity().value();
 }
 
-std::string bar_name(const Bar& bar) {
+std::string bar_name(const Bar& bar, const Comparison& of) {
+  const PolicyName a = of.a.point.setting.workload.precision, b = of.b.point.setting.workload.precision;
   const std::string label = kTimeClasses[static_cast<std::size_t>(bar.time_class)].label;
   switch (bar.cause) {
     case Cause::work:
@@ -35,7 +36,7 @@ std::string bar_name(const Bar& bar) {
     case Cause::share:
       return label + ": share of the critical rank";
     case Cause::rate:
-      return label + ": rate";
+      return label + ": rate" + (a == b ? "" : fmt::format(" of {} after {}", name_of(b), name_of(a)));
     case Cause::time:
       break;
   }
@@ -80,16 +81,20 @@ std::vector<Difference> plan_differences(const Comparison& of) {
 /// Figures of both: name, key in JSON, value, and how it reads.
 Rows figures(const Comparison& of) {
   Rows rows({{left(""), "figure"}, {"A", "a"}, {"B", "b"}, {"B - A", "difference"}, {"of A", "share"}});
-  const auto add = [&](const char* name, const char* key, double a, double b, auto format) {
+  const auto add_of = [&](const char* name, const char* key, double a, double b, auto format,
+                          auto format_difference) {
     const double difference = b - a;
     const std::string text =
-        difference == 0 ? "same" : (difference < 0 ? "-" : "+") + format(std::abs(difference));
+        difference == 0 ? "same" : (difference < 0 ? "-" : "+") + format_difference(std::abs(difference));
     rows.add({{name, key},
               {format(a), a},
               {format(b), b},
               {text, difference},
               a > 0 && difference != 0 ? Cell{format_signed_percent(difference / a), difference / a}
                                        : Cell{"", nullptr}});
+  };
+  const auto add = [&](const char* name, const char* key, double a, double b, auto format) {
+    add_of(name, key, a, b, format, format);
   };
   const Prediction &a = of.a.prediction, &b = of.b.prediction;
   if (trains(of)) {
@@ -101,7 +106,13 @@ Rows figures(const Comparison& of) {
   }
   add("tokens/s per GPU", "tokens_per_s_per_gpu", a.tokens_per_s_per_gpu, b.tokens_per_s_per_gpu,
       [](double rate) { return format_fixed(rate, 1); });
-  if (trains(of)) add("MFU", "mfu", a.mfu, b.mfu, [](double share) { return format_percent(share); });
+  if (trains(of))
+    add_of(
+        "MFU", "mfu", a.mfu, b.mfu, [](double share) { return format_percent(share); },
+        [](double share) { return format_fixed(100 * share, 1) + " points"; });
+  if (a.cost_per_million_tokens > 0 && b.cost_per_million_tokens > 0)
+    add("cost per million tokens", "cost_per_million_tokens", a.cost_per_million_tokens,
+        b.cost_per_million_tokens, [](double cost) { return format_value(cost, "1"); });
   add("memory", "memory_peak_bytes", a.memory_peak.value(), b.memory_peak.value(), format_bytes);
   add("memory of a GPU", "memory_capacity_bytes", capacity_of(of.a), capacity_of(of.b), format_bytes);
   return rows;
@@ -151,7 +162,7 @@ void print_waterfall(std::ostream& out, const Comparison& of) {
     const double difference = bar.difference.value();
     constexpr double kRounding = 1e-9;  // of the whole: what sums leave
     if (std::abs(difference) > kRounding * first)
-      table.add_row({bar_name(bar), signed_seconds(difference), format_signed_percent(difference / first),
+      table.add_row({bar_name(bar, of), signed_seconds(difference), format_signed_percent(difference / first),
                      drawn(sum, sum + difference, low, high)});
     sum += difference;
   }
@@ -161,9 +172,11 @@ void print_waterfall(std::ostream& out, const Comparison& of) {
   table.print(out, 2);
 }
 
-/// The largest parts in the direction of the difference; traffic that moved to other links is one part.
+/// The largest parts in the direction of the difference, and those against it, of a hundredth of it or more; traffic
+/// that moved to other links is one part.
 std::string why(const Comparison& of) {
   constexpr std::size_t kMost = 3;
+  constexpr double kSaid = 0.01;
   const double a = of.a.side().whole().value(), b = of.b.side().whole().value();
   if (a == b) return "A and B take the same time";
   struct Part {
@@ -177,15 +190,23 @@ std::string why(const Comparison& of) {
       parts.back().name += ", now over " + bar.links;
       parts.back().difference += bar.difference.value();
     } else {
-      parts.push_back({bar_name(bar), bar.difference.value()});
+      parts.push_back({bar_name(bar, of), bar.difference.value()});
     }
   }
-  std::erase_if(parts, [&](const Part& part) { return (part.difference < 0) != (b < a); });
   std::ranges::stable_sort(parts, std::greater(), [](const Part& part) { return std::abs(part.difference); });
   std::string text = fmt::format("B is {} by {} ({})", b < a ? "faster" : "slower",
                                  format_seconds(std::abs(b - a)), format_percent(std::abs(b - a) / a));
-  for (std::size_t i = 0; i < std::min(kMost, parts.size()); ++i)
-    text += fmt::format("{} {} {}", i == 0 ? ":" : ";", parts[i].name, signed_seconds(parts[i].difference));
+  const auto tell = [&](bool faster, const char* first) {
+    std::size_t told = 0;
+    for (const Part& part : parts) {
+      if (std::abs(part.difference) < kSaid * std::abs(b - a) || (part.difference < 0) != faster ||
+          told == kMost)
+        continue;
+      text += fmt::format("{} {} {}", told++ == 0 ? first : ";", part.name, signed_seconds(part.difference));
+    }
+  };
+  tell(b < a, ":");
+  tell(b > a, "; against it:");
   return text;
 }
 
@@ -272,7 +293,7 @@ Json to_json(const Comparison& of) {
   json["difference_s"] = (of.b.side().whole() - of.a.side().whole()).value();
   json["waterfall"] = Json::array();
   for (const Bar& bar : of.bars)
-    json["waterfall"].push_back({{"bar", bar_name(bar)},
+    json["waterfall"].push_back({{"bar", bar_name(bar, of)},
                                  {"class", name_of(bar.time_class)},
                                  {"cause", name_of(bar.cause)},
                                  {"links", bar.links.empty() ? Json(nullptr) : Json(bar.links)},

@@ -101,14 +101,14 @@ void add_times(const SimulatedPoint& point, Json& json) {
   if (is_training(point)) {
     json["step_time_s"] = number(p.step_time.value(), known);
   } else {
-    const auto add = [&](const std::string& name, Seconds mean, const InferenceLatency& spread) {
-      json[name + "_s"] = number(mean.value(), known);
-      json[name + "_p50_s"] = number(spread.p50.value(), known);
-      json[name + "_p95_s"] = number(spread.p95.value(), known);
+    const auto add = [&](const std::string& name, Seconds mean, const InferenceLatency& spread, bool is) {
+      json[name + "_s"] = number(mean.value(), is);
+      json[name + "_p50_s"] = number(spread.p50.value(), is);
+      json[name + "_p95_s"] = number(spread.p95.value(), is);
     };
-    add("ttft", p.ttft, p.ttft_spread);
-    add("itl", p.itl, p.itl_spread);
-    add("e2e", p.e2e, p.e2e_spread);
+    add("ttft", p.ttft, p.ttft_spread, known);
+    add("itl", p.itl, p.itl_spread, known && results::has_second_token(point.setting.workload));
+    add("e2e", p.e2e, p.e2e_spread, known);
     json["decode_batch"] = number(p.decode_batch, known);
     if (const auto& load = point.setting.workload.load) {
       if (const auto sent = sweep::sent_rate(*load)) {
@@ -129,6 +129,8 @@ void add_times(const SimulatedPoint& point, Json& json) {
     }
   }
   json["tokens_per_s_per_gpu"] = number(p.tokens_per_s_per_gpu, known);
+  json["energy_per_token_j"] = number(p.joules_per_token, known);
+  json["cost_per_million_tokens"] = number(p.cost_per_million_tokens, known);
   if (!is_training(point)) return;
   json["mfu"] = number(p.mfu, known);
   json["mfu_causal"] =
@@ -157,7 +159,8 @@ std::string load_text(const WorkloadSpec& workload) {
 }
 
 /// Latencies, queue and cache of a load that is simulated request by request.
-void print_load(std::ostream& out, const Prediction& p, const LoadSpec& load) {
+void print_load(std::ostream& out, const Prediction& p, const WorkloadSpec& workload) {
+  const LoadSpec& load = *workload.load;
   const LoadPrediction& l = p.load;
   out << "\nload      " << requests_text(l.requests_per_s) << ", " << format_seconds(l.queue.value())
       << " in the queue; cache in use " << format_percent(l.kv_mean) << ", at most "
@@ -188,8 +191,10 @@ void print_load(std::ostream& out, const Prediction& p, const LoadSpec& load) {
     table.add_row(std::move(cells));
   };
   add("first token", p.ttft, p.ttft_spread, l.ttft);
-  add("between tokens", p.itl, p.itl_spread, l.itl);
-  add("per token of a request", l.tpot_mean, l.tpot_spread, l.tpot);
+  if (results::has_second_token(workload)) {
+    add("between tokens", p.itl, p.itl_spread, l.itl);
+    add("per token of a request", l.tpot_mean, l.tpot_spread, l.tpot);
+  }
   add("whole request", p.e2e, p.e2e_spread, l.e2e);
   table.print(out, 2);
 }
@@ -265,8 +270,10 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
     out << "step      " << format_seconds(p.step_time.value()) << ", "
         << counted(static_cast<std::uint64_t>(p.microbatches), "microbatch", "es");
   } else {
-    out << "request   " << format_seconds(p.e2e.value()) << ": first token " << format_seconds(p.ttft.value())
-        << ", then one every " << format_seconds(p.itl.value());
+    out << "request   " << format_seconds(p.e2e.value()) << ": first token "
+        << format_seconds(p.ttft.value());
+    if (results::has_second_token(point.setting.workload))
+      out << ", then one every " << format_seconds(p.itl.value());
   }
   if (p.status == Status::memory) out << " (as if it fitted)";
   if (point.plan.disaggregated()) {
@@ -283,6 +290,9 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
           << " with the half that a causal mask leaves";
   }
   out << '\n';
+  if (const double price = point.setting.system.device.price_per_hour; price > 0)
+    out << "cost      " << format_value(p.cost_per_million_tokens, "1") << " per million tokens, at "
+        << format_value(price, "1") << " per GPU and hour\n";
   if (p.outside_domain()) {
     out << "domain    outside: contention may move the step by " << format_percent(p.contended_share)
         << "; --compare executes it, --mode checked all such steps\n";
@@ -290,7 +300,7 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
   out << "error     " << expected_error_text(point.remarks, point.setting.workload.phase) << '\n';
   for (const std::string& assumed : point.study.assumptions)
     out << "assumed   " << printable(assumed) << '\n';
-  if (const auto& load = point.setting.workload.load) print_load(out, p, *load);
+  if (point.setting.workload.load) print_load(out, p, point.setting.workload);
 }
 
 Rows neighbours(const SimulatedPoint& point) {

@@ -47,7 +47,7 @@ using results::ResultReader;
 using Align = TextTable::Align;
 
 /// Short headings of columns other than plan axes; columns that are not listed only lose their unit.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kHeadings = {{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 22> kHeadings = {{
     {"point_id", "point"},
     {"prefill_memory_peak_bytes", "prefill memory"},
     {"sequence_length", "seq"},
@@ -58,6 +58,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 20> kHeading
     {"requests_per_s", "requests/s"},
     {"sustained_requests_per_s", "requests/s sustained"},
     {"memory_peak_bytes", "memory"},
+    {"energy_per_token_j", "energy/token"},
+    {"cost_per_million_tokens", "cost/M tokens"},
     {"mfu", "MFU"},
     {"outside_domain", "outside domain"},
     {"expected_error", "expected error"},
@@ -155,7 +157,7 @@ class TableBuilder {
     for (const std::string& name : options.only) show(name);
     if (!options.only.empty()) return;
     if (options.verdicts) show("status"), show("reason");
-    show_inputs();
+    show_inputs(options.breakdown);
     for (const std::string& name : options.first_columns) show(name);
     for (const std::string& name : reader.objectives()) show(name);
     for (const std::string& name : reader.find("reason")->meanings) {
@@ -163,13 +165,14 @@ class TableBuilder {
     }
     for (const char* name : {"attainment", "missed_by"}) show_where_set(name);
     for (const char* name : {"tokens_per_s_per_gpu", "mfu", "memory_peak_bytes"}) show(name);
-    show_where_set("outside_domain");
+    for (const char* name : {"cost_per_million_tokens", "outside_domain"}) show_where_set(name);
     show_evidence();
     if (options.breakdown) show_breakdown();
   }
 
   void print(std::ostream& out) const {
     if (!constants_.empty()) out << "the same everywhere: " << printable(constants_) << "\n";
+    if (!alike_.empty()) out << "the same in these rows: " << printable(alike_) << "\n";
     TextTable table;
     for (const Shown& shown : shown_) {
       const ColumnInfo& column = info(shown.column);
@@ -278,18 +281,21 @@ class TableBuilder {
     if (std::ranges::find(shown_, place, &Shown::column) == shown_.end()) shown_.push_back({place, false});
   }
 
-  void show_inputs() {
+  /// Shows the axes that vary; `wide`: in these rows, as the table has much beside them.
+  void show_inputs(bool wide) {
     for (std::size_t i = 0; i < reader_.columns().size(); ++i) {
       const ColumnInfo& column = info(i);
       if (!is_axis(column)) continue;
       const bool differ =  // what differs in the rows need not be looked for in the file
           std::ranges::adjacent_find(chosen_.values[i], std::ranges::not_equal_to()) !=
           chosen_.values[i].end();
-      if (differ || results::varies(reader_, column.name)) {
+      const bool varies = differ || results::varies(reader_, column.name);
+      if (differ || (varies && !wide)) {
         show(column.name);
       } else if (!chosen_.rows.empty() && !says_nothing(column, plain(i, 0))) {
-        if (!constants_.empty()) constants_ += ", ";
-        constants_ += short_heading(column) + " " + plain(i, 0);
+        std::string& list = varies ? alike_ : constants_;
+        if (!list.empty()) list += ", ";
+        list += short_heading(column) + " " + plain(i, 0);
       }
     }
   }
@@ -327,8 +333,8 @@ class TableBuilder {
   std::vector<Shown> shown_;
   RowGroups groups_;
   std::vector<std::string> remarks_;
-  std::string constants_;
-  std::string evidence_;  ///< evidence that all rows share
+  std::string constants_, alike_;  ///< axes that do not vary in the file, or in these rows of a wide table
+  std::string evidence_;           ///< evidence that all rows share
 };
 
 nlohmann::ordered_json json_value(const ColumnInfo& column, double value) {

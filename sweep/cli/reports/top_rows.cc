@@ -46,6 +46,8 @@ std::vector<std::string> names_of(const ColumnInfo& column) {
   }
   if (column.name == "memory_peak_bytes") names.emplace_back("memory");
   if (column.name == "request_rate_per_s") names.emplace_back("request_rate");
+  if (column.name == "energy_per_token_j") names.insert(names.end(), {"energy_per_token", "energy"});
+  if (column.name == "cost_per_million_tokens") names.emplace_back("cost");
   return names;
 }
 

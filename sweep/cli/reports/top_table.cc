@@ -142,6 +142,7 @@ void Confirmation::rank(RowGroups& groups) {
     const bool all = order.size() == groups.size();
     order_ = fmt::format("the order{} {}", all ? "" : fmt::format(" of these {}", order.size()),
                          order_text(costs, places));
+    if (!std::ranges::is_sorted(costs)) order_ += ", and rows stand by what was executed";
   }
   RowGroups ranked = groups;
   for (std::size_t i = 0; i < places.size(); ++i) ranked[places[i]] = std::move(groups[order[i]]);

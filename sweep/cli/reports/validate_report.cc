@@ -51,6 +51,18 @@ void add_error_row(const Metric& metric, const std::string& part, TextTable& tab
   table.add_row(std::move(cells));
 }
 
+/// Asks for the unit of a column whose values are about a thousand times what is predicted, or a thousandth.
+void print_other_unit(std::ostream& out, const Metric& metric) {
+  const validate::ErrorStatistics errors = validate::error_statistics(metric.pairs);
+  if (errors.n == 0 || metric.unit != "s") return;
+  const double ratio = 1 + errors.bias;  // predicted over measured, the median
+  const bool larger = ratio > 1 / 3e3 && ratio<1 / 300.0, smaller = ratio> 300 && ratio < 3e3;
+  if (larger || smaller)
+    out << "  " << metric.name << ": measured values are about "
+        << (larger ? "1,000 times" : "a thousandth of") << " the predicted ones; are they in "
+        << (larger ? "milliseconds" : "kiloseconds") << "? Columns are in seconds\n";
+}
+
 void print_errors(std::ostream& out, const Evaluation& all, const std::vector<Part>& parts) {
   TextTable table({left("absolute error"), "rows", "mean", "median", "p90", "max", "bias"});
   for (std::size_t i = 0; i < all.metrics.size(); ++i) {
@@ -58,6 +70,7 @@ void print_errors(std::ostream& out, const Evaluation& all, const std::vector<Pa
     for (const Part& part : parts) add_error_row(part.evaluation.metrics[i], part.name, table);
   }
   if (!table.empty()) table.print(out, 2);
+  for (const Metric& metric : all.metrics) print_other_unit(out, metric);
 }
 
 Rows groups(const Evaluation& evaluation, const std::vector<std::string>& keys) {

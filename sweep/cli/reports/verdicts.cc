@@ -38,7 +38,7 @@ constexpr Verdict kVerdicts[] = {
     {Reason::no_route, Status::unreachable, "some ranks cannot reach each other"},
     {Reason::precision, Status::unsupported, "the device has no unit for the compute type"},
     {Reason::schedule, Status::unsupported, "this schedule is not modelled for such a plan"},
-    {Reason::out_of_range, Status::out_of_range, "a time, a rate or the memory is infinite, no number, or beyond all machines; or a step has more passes, or a load more iterations, than are followed one by one: lower global_batch, prompt_tokens, concurrency or client.requests; or, with statistic: steady, the servers are in no steady state while the requests that count are done, as many more (or, where they keep up, fewer) come: raise client.requests and client.warm_up, to ten times what is in flight"},
+    {Reason::out_of_range, Status::out_of_range, "a time, a rate or the memory is infinite, no number, or beyond all machines; or a step has more passes, or a load more iterations, than are followed one by one: lower global_batch, prompt_tokens, concurrency or client.requests"},
     {Reason::no_experts, Status::indivisible, "the model has no experts for ep, etp or ffn_gpus"},
     {Reason::experts_by_ranks, Status::indivisible, "the experts do not divide by ep or ffn_gpus"},
     {Reason::expert_width_by_ranks, Status::indivisible, "the width of an expert does not divide by etp"},
@@ -49,6 +49,7 @@ constexpr Verdict kVerdicts[] = {
     {Reason::slots_by_ranks, Status::indivisible, "the experts with the copies of serving.redundant_experts (or prefill_redundant_experts) do not divide by ep or ffn_gpus, or are more than one of each for every rank"},
     {Reason::overloaded, Status::missed, "more requests come than the servers keep up with; sustained_requests_per_s would hold"},
     {Reason::split_pool, Status::unsupported, "experts on GPUs of their own (ffn_gpus) take two or more of them, pp 1 and cp 1 in the pool that decodes, and no drafts"},
+    {Reason::no_steady_state, Status::out_of_range, "while the requests that count are done, more than a tenth more (or, where servers keep up, fewer) come, or no time passes: raise client.requests and client.warm_up, to ten times what is in flight, or count a whole run with client.statistic: run"},
 };
 // clang-format on
 

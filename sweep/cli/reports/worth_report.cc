@@ -15,9 +15,6 @@ namespace shardscape::cli {
 
 namespace {
 
-/// The least share of a time by which a number counts as one that moves it: what rounds to 0.001 %.
-constexpr double kMoves = 5e-6;
-
 Json seconds(const std::optional<double>& time) { return time ? Json(*time) : Json(); }
 
 std::string change_text(double change) {
@@ -36,7 +33,9 @@ Json to_json(const explorer::WorthOfNumbers& worth) {
                     {"less_s", seconds(one.less)}});
     if (one.per_unit) list.back()["per_unit_s"] = *one.per_unit;
   }
-  return {{"base_s", seconds(worth.base)}, {"worth", std::move(list)}};
+  return {{"base_s", seconds(worth.base)},
+          {"worth_least_share", explorer::kMovesTime},
+          {"worth", std::move(list)}};
 }
 
 void print_worth(std::ostream& out, const explorer::WorthOfNumbers& worth, double share) {
@@ -48,7 +47,7 @@ void print_worth(std::ostream& out, const explorer::WorthOfNumbers& worth, doubl
   const double base = *worth.base;
   std::vector<const explorer::Worth*> moving;
   for (const explorer::Worth& one : worth.numbers)
-    if (one.reach(base) > kMoves * base) moving.push_back(&one);
+    if (one.reach(base) >= explorer::kMovesTime * base) moving.push_back(&one);
   std::ranges::stable_sort(moving, std::greater(), [&](const auto* one) { return one->reach(base); });
   const std::string better = format_percent(share, 0) + " better";
   TextTable table({left("number"), left("is"), left("step"), "time by it", "in percent", better.c_str()});
@@ -64,11 +63,10 @@ void print_worth(std::ostream& out, const explorer::WorthOfNumbers& worth, doubl
   table.print(out, 2);
   const std::size_t idle = worth.numbers.size() - moving.size();
   out << fmt::format(
-      "  {} {} the time here by 0.001 % or more, {} do not. A step is a straight line through what {} more "
-      "and less "
-      "give.\n",
-      counted(moving.size(), "number"), moving.size() == 1 ? "moves" : "move", format_count(idle),
-      format_percent(share, 0));
+      "  {} {} the time here by {} or more, {} do not. A step is a straight line through what {} more "
+      "and less give.\n",
+      counted(moving.size(), "number"), moving.size() == 1 ? "moves" : "move",
+      format_percent(explorer::kMovesTime, 3), format_count(idle), format_percent(share, 0));
 }
 
 }  // namespace shardscape::cli

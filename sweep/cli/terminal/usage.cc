@@ -21,7 +21,9 @@ std::vector<const CLI::App*> commands(const CLI::App& app) {
 std::string unknown_command(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names;
   for (const CLI::App* command : commands(app)) names.push_back(command->get_name());
-  return "unknown command '" + word + "'" + did_you_mean(word, names) + "; commands: " + join_names(names);
+  std::vector<std::string> likely = names;
+  likely.insert(likely.end(), {"--version", "--help"});
+  return "unknown command '" + word + "'" + did_you_mean(word, likely) + "; commands: " + join_names(names);
 }
 
 /// The options of the command as they are written, with dashes.

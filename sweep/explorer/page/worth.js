@@ -10,9 +10,9 @@ const worthKeys = () => [...lines].filter(([, {field}]) => field.worth && field.
 /** How much the time moves at most where the number moves by the share. */
 const reach = (row, base) => Math.max(...[row.more_s, row.less_s].filter(isValue).map((time) => Math.abs(time - base)), 0);
 
-/** The table: the numbers that move the time, the strongest first. */
-function drawWorth(base) {
-  const moving = worth.rows.filter((row) => reach(row, base) > 1e-9 * base).sort((a, b) => reach(b, base) - reach(a, base));
+/** The table: the numbers that move the time by the least share or more, the strongest first. */
+function drawWorth(base, least) {
+  const moving = worth.rows.filter((row) => reach(row, base) >= least * base).sort((a, b) => reach(b, base) - reach(a, base));
   const most = moving.length > 0 ? reach(moving[0], base) : 1;
   const meter = (row) => {
     const bar = element("i");
@@ -28,7 +28,7 @@ function drawWorth(base) {
   fillTable(byId("worth-table"), ["number", "is", "step", "time by it", "in percent", "5 % better", "reach"], rows, [3, 4, 5]);
   const idle = worth.rows.length - moving.length;
   byId("worth-says").textContent = worth.rows.length < worth.total ? `${worth.rows.length} of ${worth.total} numbers so far` :
-      `${moving.length} numbers move the time here; ${idle} do not. Steps are straight lines through what 5 % more and less give.`;
+      `${moving.length} numbers move the time here by ${100 * least} % or more; ${idle} do not. Steps are straight lines through what 5 % more and less give.`;
 }
 
 /** Asks for all numbers at the present setting; a later call takes the place of this one. */
@@ -53,7 +53,7 @@ async function askWorth() {
     // Long answers would hold up a sweep: as many at a time as take about a tenth of a second.
     count = Math.max(1, Math.min(16, Math.round(count * 100 / Math.max(performance.now() - begin, 10))));
     if (from >= keys.length) worth.total = worth.rows.length;
-    drawWorth(answer.base_s);
+    drawWorth(answer.base_s, answer.worth_least_share);
   }
   byId("worth-table").closest("section").classList.remove("waits");
 }

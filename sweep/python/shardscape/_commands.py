@@ -67,9 +67,8 @@ def run(
     try:
         code, out, notes = _shardscape.run([os.fsencode(word) for word in words], study, presets, tell)
     except InputError as error:
-        if not places:
-            raise
-        raise InputError(_renamed(str(error), places), [_renamed(p, places) for p in error.problems]) from None
+        names = {**(places or {}), "--force replaces": "force=True replaces"}
+        raise InputError(_renamed(str(error), names), [_renamed(p, names) for p in error.problems]) from None
     left = []
     for line in _renamed(notes, places or {}).splitlines():
         if line.startswith("warning: "):

@@ -1,6 +1,7 @@
 """The best rows of results, by a column or by any function of the columns."""
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from typing import Union
 
@@ -15,6 +16,31 @@ __all__ = ["top"]
 Objective = Union[str, Callable[[pd.DataFrame], "pd.Series[float]"], None]
 
 
+UNITS = ("_s", "_bytes", "_j", "_per_s")
+
+
+def _like(columns: pd.Index[str], name: str) -> list[str]:
+    """The columns that a name may mean, the likeliest first: by its beginning, by the initials of its words ("tp"), or
+    but for a few letters."""
+    like = [column for column in columns if name and column.startswith(name + "_")]
+    initials = [column for column in columns if "".join(word[:1] for word in column.split("_")) == name]
+    return like[:1] + initials + difflib.get_close_matches(name, list(columns), n=1)
+
+
+def _hint(columns: pd.Index[str], name: str) -> str:
+    likely = _like(columns, name)
+    return f" (did you mean '{likely[0]}'?)" if likely else f"; columns: {', '.join(columns)}"
+
+
+def _kept(frame: pd.DataFrame, where: str) -> pd.DataFrame:
+    """The rows for which the expression holds."""
+    try:
+        return frame.query(where)
+    except pd.errors.UndefinedVariableError as error:
+        name = str(error).split("'")[1]
+        raise InputError(f"top: where: there is no column '{name}'{_hint(frame.columns, name)}") from None
+
+
 def top(
     source: pd.DataFrame | PathLike,
     n: int = 10,
@@ -25,8 +51,8 @@ def top(
 ) -> pd.DataFrame:
     """The n best feasible rows, best first; of equal ones the smallest point_id first.
 
-    source: a frame of `load`, `sweep` or `search`, or a result file. by: a column (None: the study's first objective),
-    or a function of the frame that gives a number for each row, whose values become the column "objective": top(points,
+    source: a frame of `load`, `sweep` or `search`, or a result file. by: a column, with or without its unit (None: the study's
+    first objective), or a function of the frame that gives a number for each row, whose values become the column "objective": top(points,
     5, by=lambda p: p.step_time_s * p.memory_peak_bytes). larger: whether more is better; None: as the column says, and
     less for functions. where: an expression of pandas ("zero_stage >= 1"), or a function that says which rows.
     """
@@ -35,7 +61,7 @@ def top(
         raise InputError("top: source: a frame with the columns point_id and status is expected")
     chosen = frame[frame["status"] == "ok"]
     if where is not None:
-        chosen = chosen.query(where) if isinstance(where, str) else chosen[where(chosen)]
+        chosen = _kept(chosen, where) if isinstance(where, str) else chosen[where(chosen)]
     better = frame.attrs.get("better", {})
     if by is None:
         objectives = frame.attrs.get("objectives", "").split()
@@ -45,9 +71,9 @@ def top(
     if callable(by):
         chosen, name = chosen.assign(objective=pd.to_numeric(by(chosen))), "objective"
     else:
-        name = by
+        name = by if by in chosen else next((by + unit for unit in UNITS if by + unit in chosen), by)
         if name not in chosen:
-            raise InputError(f"top: by: there is no column '{name}'; columns: {', '.join(chosen.columns)}")
+            raise InputError(f"top: by: there is no column '{name}'{_hint(chosen.columns, name)}")
         if larger is None and name not in better:
             raise InputError(f"top: by: '{name}' has no better direction; say larger=True or larger=False")
     down = larger if larger is not None else better.get(name) == "larger"

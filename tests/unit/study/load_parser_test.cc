@@ -48,21 +48,30 @@ TEST(SimulatedLoads, ClosedLoopOfAClient) {
   EXPECT_EQ(again.resolved_yaml, study.resolved_yaml);
 }
 
-TEST(SimulatedLoads, OpenLoopsLastTwoMinutesAtTheLargestRate) {
-  const auto requests_at = [](const std::string& rates) {
-    const Study study = good(with_workload("prompt_tokens: 10, output_tokens: 5, request_rate: " + rates));
-    for (const WorkloadSpec& workload : study.workloads)
-      EXPECT_EQ(workload.load->requests, study.workloads.front().load->requests);
-    const Study again = good(study.resolved_yaml);  // where the number is written out
+TEST(SimulatedLoads, OpenLoopsLastTwoMinutesAtEachOfTheirRates) {
+  using Counts = std::vector<std::int64_t>;
+  const auto counts = [](const std::string& keys, RequestCount LoadSpec::*of = &LoadSpec::requests) {
+    const Study study = good(with_workload("prompt_tokens: 10, output_tokens: 5, request_rate: " + keys));
+    const Study again = good(study.resolved_yaml);
     EXPECT_EQ(again.workloads, study.workloads);
-    EXPECT_FALSE(study.workloads.front().load->requests.per_client);
-    return study.workloads.front().load->requests.number;
+    EXPECT_EQ(again.resolved_yaml, study.resolved_yaml);
+    Counts numbers;
+    for (const WorkloadSpec& workload : study.workloads) {
+      EXPECT_FALSE(((*workload.load).*of).per_client);
+      numbers.push_back(((*workload.load).*of).number);
+    }
+    return numbers;
   };
-  EXPECT_EQ(requests_at("3 /s"), 2000);  // 360, and no fewer than 2000
-  EXPECT_EQ(requests_at("80 /s"), 9600);
-  EXPECT_EQ(requests_at("[1 /s, 60.001 /s]"), 7201);
-  EXPECT_EQ(requests_at("6000 /min"), 12000);
-  EXPECT_EQ(requests_at("50000 /s"), 1000000);  // the most that a load may have
+  EXPECT_EQ(counts("3 /s"), Counts{2000});  // 360, and no fewer than 2000
+  EXPECT_EQ(counts("80 /s"), Counts{9600});
+  EXPECT_EQ(counts("[1 /s, 60.001 /s, 80 /s]"), (Counts{2000, 7201, 9600}));
+  EXPECT_EQ(counts("6000 /min"), Counts{12000});
+  EXPECT_EQ(counts("50000 /s"), Counts{1000000});  // the most that a load may have
+  EXPECT_EQ(counts("[80 /s, 100 /s], client: {requests: 5 min}"), (Counts{24000, 30000}));
+  EXPECT_EQ(counts("[80 /s, 100 /s], client: {requests: 500}"), (Counts{500, 500}));
+  EXPECT_EQ(counts("[80 /s, 100 /s], client: {statistic: steady}", &LoadSpec::warm_up), (Counts{960, 1200}));
+  EXPECT_EQ(counts("[80 /s, 100 /s], client: {statistic: steady, requests: 50}", &LoadSpec::warm_up),
+            (Counts{5, 5}));
 }
 
 TEST(SimulatedLoads, OpenLoop) {
@@ -191,6 +200,8 @@ TEST(SimulatedLoads, ProblemsStandAtTheirPlace) {
   says(closed + "client: infrencex", "client", "did you mean \"inferencex\"");
   says(closed + "client: {requests: 0}", "client.requests", "10x for ten of each");
   says(closed + "client: {requests: ten}", "client.requests", "10x for ten of each");
+  says(closed + "client: {requests: 60 s}", "client.requests", "a time takes request_rate");
+  says(open + "client: {requests: 0 s}", "client.requests", "a time above 0 is expected");
   says(closed + "client: {warmup: 1}", "client.warmup", "did you mean \"warm_up\"");
   says(closed + "client: {statistic: mean}", "client.statistic", "run");
   says(open + "arrivals: {process: gamma, cv: 0}", "arrivals.cv", "from 0.001 to 10");

@@ -178,6 +178,7 @@ TEST(HuggingFace, WhatFrameworksAreToldIsRead) {
   EXPECT_EQ(m.rotary_base, 500'000);
   EXPECT_EQ(m.rotary_scaling, 8);
   EXPECT_EQ(m.norm_epsilon, 1e-5);
+  EXPECT_EQ(m.context, 4096);
   EXPECT_EQ(good_config(with(R"("rope_scaling": {"factor": 40, "type": "yarn"})")).rotary_scaling, 0);
   EXPECT_EQ(llama(R"("rope_theta": null)", R"("rope_scaling": null)").rotary_base, 0);  // not known
   EXPECT_EQ(good_config(neox(R"("rotary_emb_base": 10000)")).rotary_base, 10'000);
