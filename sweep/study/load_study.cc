@@ -94,8 +94,8 @@ class StudyParser {
     study_.resolved_yaml = resolved();
     note_assumed_shares();
     study_.warned_of = study_.assumptions.size();
-    if (std::string line = stack_policies(study_); !line.empty())
-      study_.assumptions.push_back(std::move(line));
+    for (const std::string& line : {stack_policies(study_), lockstep_clients(study_)})
+      if (!line.empty()) study_.assumptions.push_back(line);
     attach_evidence(catalog_, study_, diagnostics_);
     if (!diagnostics_.empty()) return std::nullopt;
     return std::move(study_);

@@ -194,6 +194,15 @@ void print_load(std::ostream& out, const Prediction& p, const LoadSpec& load) {
   table.print(out, 2);
 }
 
+/// What is to be known of the memory of the plan, a line each.
+std::vector<std::string> notes_of(const SimulatedPoint& point) {
+  if (!memory_counted(point.prediction)) return {};
+  std::vector<std::string> notes = memory_notes(point.setting, point.prediction);
+  if (std::string line = long_request(point.setting, point.plan, point.prediction); !line.empty())
+    notes.insert(notes.begin(), std::move(line));
+  return notes;
+}
+
 double capacity(const SimulatedPoint& point) { return point.setting.system.device.memory_capacity().value(); }
 
 void print_heading(std::ostream& out, const SimulatedPoint& point) {
@@ -248,7 +257,7 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
     const std::vector<MemoryUse>& experts = point.details.expert_memory;
     if (!experts.empty() && experts.front().total() == p.memory_peak) out << ", with experts";
     out << '\n';
-    for (const std::string& note : memory_notes(point.setting, p)) out << "          " << note << '\n';
+    for (const std::string& note : notes_of(point)) out << "          " << note << '\n';
   }
   if (!p.has_times()) return;
   if (is_training(point)) {
@@ -462,7 +471,7 @@ Json to_json(const SimulatedPoint& point) {
       json["missed"].push_back({{"bound", miss_name(point, miss)}, {"by", number(miss.by, true)}});
   }
   json["memory_capacity_bytes"] = capacity(point);
-  json["memory_notes"] = memory_counted(p) ? memory_notes(point.setting, p) : std::vector<std::string>();
+  json["memory_notes"] = notes_of(point);
   json["memory_tight"] = memory_counted(p) && !tight_memory(p.memory_peak.value(), capacity(point)).empty();
   json["assumptions"] = point.study.assumptions;
   json["plan"] = plan_json(point.plan, point.setting.workload.phase);
