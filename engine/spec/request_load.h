@@ -53,7 +53,6 @@ struct TraceRequest {
   double arrival = 0;  ///< seconds since the first one
   std::int32_t prompt = 1, output = 1;
   std::int32_t priority = 0;  ///< lower ones go first where the queue goes by priority
-  std::int32_t line = 0;      ///< of the file it was read from, from 1 on
 };
 /// Tokens of a request that it has in common with an earlier one, from the same positions on: those from the end of the
 /// piece before it to `end`. `owner`: the number of the request that had them first.

@@ -38,7 +38,7 @@ namespace shardscape::cli {
 class BadInput : public std::runtime_error {
  public:
   explicit BadInput(std::string problem) : BadInput(std::vector{std::move(problem)}) {}
-  /// `further`: number of problems that were not kept; all that is told is that there are some.
+  /// `further`: number of problems that were only counted.
   explicit BadInput(std::vector<std::string> problems, std::size_t further = 0)
       : std::runtime_error(problems.empty() ? "" : problems.front()),
         problems_(std::move(problems)),
@@ -83,7 +83,7 @@ class Failure : public std::runtime_error {
 };
 
 /// Prints a line for each problem, with characters that cannot be shown escaped and long repetitions cut
-/// (message_line()). `further`: number of problems that were not kept; all that is told is that there are some.
+/// (message_line()). `further`: number of problems that were only counted.
 void print_problems(std::ostream& out, std::span<const std::string> problems, std::size_t further = 0);
 /// The value that an option names, one of an enum's. BadInput where there is none.
 template <class E>

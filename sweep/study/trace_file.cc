@@ -13,7 +13,6 @@
 
 #include "engine/spec/ranges.h"
 #include "sweep/input/csv_line.h"
-#include "sweep/yaml/diagnostics.h"
 #include "sweep/yaml/number.h"
 
 namespace shardscape::sweep {
@@ -31,6 +30,17 @@ constexpr std::array<Format, 3> kFormats = {{{"arrival_s", "prompt_tokens", "out
 /// Tokens of a block of Mooncake's traces (Qin et al. 2025, arXiv:2407.00079, section 4), of which these have hashes.
 constexpr std::int64_t kHashedTokens = 512;
 constexpr std::size_t kMostPieces = 1 << 24;
+/// Of more problems than are shown of any file the reading ends.
+constexpr std::size_t kMostProblems = 201;
+
+/// Takes the next line of a text off it; nothing where the line is blank.
+std::optional<std::string_view> take_line(std::string_view& text) {
+  const std::size_t end = text.find('\n');
+  const std::string_view row = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  if (row.find_first_not_of(" \r") == std::string_view::npos) return {};
+  return row;
+}
 
 /// Seconds since 1970 of "2023-11-16 18:17:03.9799600", in universal time whether it says so ("+00:00", "Z") or not.
 std::optional<double> moment_of(std::string_view text) {
@@ -57,16 +67,14 @@ class TraceReader {
   tl::expected<Trace, std::vector<std::string>> run(std::string_view text) {
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // spreadsheets write it
     if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-    for (std::int32_t line = 1; !text.empty() && !ended(); ++line) {
-      const std::size_t end = text.find('\n');
-      const std::string_view row = text.substr(0, end);
-      text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-      if (row.find_first_not_of(" \r") == std::string_view::npos) continue;
+    for (std::size_t line = 1; !text.empty() && !ended(); ++line) {
+      const auto row = take_line(text);
+      if (!row) continue;
       problem_.clear();
       if (format_ == nullptr) {
-        read_names(input::cells_of(row));
+        read_names(input::cells_of(*row));
       } else {
-        read_row(input::cells_of(row), line);
+        read_row(input::cells_of(*row));
       }
       if (!problem_.empty()) problems_.push_back(fmt::format("line {}: {}", line, problem_));
     }
@@ -87,7 +95,7 @@ class TraceReader {
  private:
   /// Whether no further line is read: without names none can be, and of too many problems nobody reads the next.
   [[nodiscard]] bool ended() const {
-    return (format_ == nullptr && !problems_.empty()) || problems_.size() > yaml::Diagnostics::kMostKept ||
+    return (format_ == nullptr && !problems_.empty()) || problems_.size() >= kMostProblems ||
            trace_.pieces.size() > kMostPieces;
   }
 
@@ -112,12 +120,11 @@ class TraceReader {
         "GeneratedTokens, or Mooncake's timestamp, input_length and output_length)";
   }
 
-  void read_row(const std::vector<std::string_view>& cells, std::int32_t line) {
+  void read_row(const std::vector<std::string_view>& cells) {
     const auto cell = [&](std::size_t column) {
       return columns_[column] < cells.size() ? cells[columns_[column]] : std::string_view();
     };
     TraceRequest request;
-    request.line = line;
     request.arrival = arrival_of(cell(0));
     const auto tokens = [&](std::size_t column, std::string_view name) {
       const auto value =
@@ -197,6 +204,12 @@ class TraceReader {
 
 tl::expected<Trace, std::vector<std::string>> parse_trace(std::string_view text) {
   return TraceReader().run(text);
+}
+
+std::size_t line_of_request(std::string_view text, std::size_t request) {
+  std::size_t rows = 0, line = 0;
+  for (; !text.empty() && rows < request + 2; ++line) rows += take_line(text) ? 1 : 0;
+  return line;
 }
 
 }  // namespace shardscape::sweep

@@ -39,18 +39,17 @@ class Diagnostics {
   void sort();
 
   [[nodiscard]] bool empty() const { return list_.empty(); }
-  /// Number of all problems that were added, whether kept or not: it grows with each.
+  /// Number of all problems that were added, whether kept or only counted.
   [[nodiscard]] std::size_t size() const { return list_.size() + further_; }
-  /// Whether further problems are not kept: nobody reads a thousand of them, and no file should make us search the
-  /// nearest name for each of a million keys. Readers of many keys end at the first further one.
+  /// Whether further problems are only counted: nobody reads a thousand of them, and no file should make us search the
+  /// nearest name for each of a million keys.
   [[nodiscard]] bool full() const { return list_.size() >= kMostKept; }
-  /// The most problems that are kept.
-  static constexpr std::size_t kMostKept = 200;
   [[nodiscard]] const std::vector<Diagnostic>& list() const { return list_; }
   /// One line per problem, each ended by a newline: ready for stderr.
   [[nodiscard]] std::string to_string() const;
 
  private:
+  static constexpr std::size_t kMostKept = 200;
   std::vector<Diagnostic> list_;
   std::size_t further_ = 0;
 };

@@ -58,7 +58,7 @@ class ReadState {
   void set_paths(std::vector<std::string> (*paths)()) { paths_ = paths; }
   /// Of these the one with this last key; empty where there is none.
   [[nodiscard]] std::string elsewhere(std::string_view field) const;
-  /// Whether further problems are not kept: see Diagnostics.
+  /// Whether further problems are only counted: see Diagnostics.
   [[nodiscard]] bool full() const { return diagnostics_.full(); }
 
  private:

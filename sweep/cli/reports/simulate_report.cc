@@ -198,8 +198,9 @@ void print_load(std::ostream& out, const Prediction& p, const LoadSpec& load) {
 std::vector<std::string> notes_of(const SimulatedPoint& point) {
   if (!memory_counted(point.prediction)) return {};
   std::vector<std::string> notes = memory_notes(point.setting, point.prediction);
-  if (std::string line = long_request(point.setting, point.plan, point.prediction); !line.empty())
-    notes.insert(notes.begin(), std::move(line));
+  if (point.study.tables.empty()) return notes;
+  std::string line = long_request(point.study.tables.front(), point.setting, point.plan, point.prediction);
+  if (!line.empty()) notes.insert(notes.begin(), std::move(line));
   return notes;
 }
 
