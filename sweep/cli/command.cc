@@ -144,8 +144,9 @@ void print_problems(std::ostream& out, std::span<const std::string> problems, st
     const std::size_t end = problem.find_last_not_of('\n');  // the end of a line is not part of its text
     out << message_line(std::string_view(problem).substr(0, end + 1)) << '\n';
   }
-  const std::size_t left = problems.size() - std::min(kShown, problems.size()) + further;
-  if (left > 0) out << "and " << format_count(left) << " more like these\n";
+  const std::size_t left = problems.size() - std::min(kShown, problems.size());
+  if (left + further > 0)
+    out << "and " << (further > 0 ? "more than " : "") << format_count(left) << " more like these\n";
 }
 
 std::optional<double> number_before(std::string_view text, std::string_view unit) {

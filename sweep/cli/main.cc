@@ -28,7 +28,7 @@ int fail(const std::vector<std::string>& problems, const std::string& summary, i
 }
 
 int refuse(const std::vector<std::string>& problems, std::size_t further = 0) {
-  const std::string count = counted(problems.size() + further, "problem");
+  const std::string count = (further > 0 ? "more than " : "") + counted(problems.size(), "problem");
   return fail(problems, count + "; nothing was written or changed", kBadInput, further);
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <utility>
@@ -78,7 +79,21 @@ LogSpread mean_spread(const Table& table, Phase phase, const std::string* stack)
   return mean;
 }
 
-/// Classifies a regime by its distance. `beyond`: it has more GPUs than any row of the phase.
+/// Whether the regime has more GPUs than any row of its phase, of its device or of its stack. Of a device or stack
+/// without rows none of its own is asked.
+bool beyond_rows(const Table& table, const Regime& regime) {
+  std::int64_t all = 0, device = 0, stack = 0;
+  for (const Cell& cell : table.cells) {
+    if (cell.regime.phase != regime.phase) continue;
+    all = std::max(all, cell.gpus_high);
+    if (cell.regime.device == regime.device) device = std::max(device, cell.gpus_high);
+    if (cell.regime.stack == regime.stack) stack = std::max(stack, cell.gpus_high);
+  }
+  return std::ranges::any_of(std::array{all, device, stack},
+                             [&](std::int64_t most) { return most > 0 && regime.gpus > most; });
+}
+
+/// Classifies a regime by its distance. `beyond`: see beyond_rows().
 Evidence verdict(const Distance& far, bool beyond) {
   if (beyond) return Evidence::extrapolated;
   const auto other =
@@ -118,14 +133,12 @@ Finding assess(const Table* table, const Regime& regime) {
   }
   std::vector<std::pair<const Cell*, Distance>> cells;
   Finding finding;
-  std::int64_t most_gpus = 0;
   const bool known_stack = std::ranges::any_of(table->cells, [&](const Cell& cell) {
     return cell.regime.phase == regime.phase && cell.regime.stack == regime.stack;
   });
   for (const Cell& cell : table->cells) {
     if (cell.regime.phase != regime.phase) continue;
     cells.emplace_back(&cell, distance(regime, cell));
-    most_gpus = std::max(most_gpus, cell.gpus_high);
     if (!known_stack || cell.regime.stack == regime.stack) finding.most = most_of(finding.most, cell.most);
   }
   if (cells.empty()) return unknown_phase(regime.phase);
@@ -154,12 +167,11 @@ Finding assess(const Table* table, const Regime& regime) {
   if (invented) {
     finding.assessment.gap = EvidenceGap::device;
   } else {
-    finding.assessment = {std::sqrt(sigma * sigma + least), verdict(far, regime.gpus > most_gpus),
+    const bool beyond = beyond_rows(*table, regime);
+    const bool told = std::ranges::find(finding.gaps, EvidenceGap::scale) != finding.gaps.end();
+    if (beyond && !told) finding.gaps.push_back(EvidenceGap::scale);
+    finding.assessment = {std::sqrt(sigma * sigma + least), verdict(far, beyond),
                           finding.gaps.empty() ? EvidenceGap::none : finding.gaps.front()};
-    if (regime.gpus > most_gpus && finding.gaps.empty()) {
-      finding.gaps = {EvidenceGap::scale};
-      finding.assessment.gap = EvidenceGap::scale;
-    }
   }
   finding.nearest = words(cells.front().first->regime);
   return finding;

@@ -55,7 +55,7 @@ struct Finding {
 
 /// Finds the cells that are nearest to a regime, and the error to expect there. `table` null: there is no evidence
 /// file. Nothing is known of a device that no row was measured on and that does not say what it sustains; more GPUs
-/// than any row of the phase had are never near. Pure; linear in the number of cells.
+/// than any row of the phase, of the device or of the stack had are never near. Pure; linear in the number of cells.
 Finding assess(const Table* table, const Regime& regime);
 
 /// Assesses one plan of the regime that `finding` is about. Nothing is known where one of its degrees is larger than in

@@ -29,7 +29,7 @@ void translate(std::exception_ptr thrown) {
     if (thrown) std::rethrow_exception(thrown);
   } catch (const cli::BadInput& bad) {
     std::vector<std::string> problems = bad.problems();
-    if (bad.further() > 0) problems.push_back("and " + std::to_string(bad.further()) + " more like these");
+    if (bad.further() > 0) problems.emplace_back("and more like these");
     raise("InputError", problems);
   } catch (const results::OutputRefused& refused) {
     raise("InputError", {refused.what()});

@@ -95,7 +95,10 @@ class SimulatedLoadReader {
     if (digest != nullptr && yaml::scalar_text(*digest, "a SHA-256") != sha256)
       return bad("trace.sha256", *digest, file.string() + " has changed: it is " + sha256 + " now");
     auto trace = parse_trace(*text);
-    if (!trace) return bad("trace", *node, file.string() + ": " + trace.error());
+    if (!trace) {
+      for (const std::string& problem : trace.error()) bad("trace", *node, file.string() + ": " + problem);
+      return;
+    }
     result_.load.prompt = trace->prompt;
     result_.load.output = trace->output;
     result_.load.trace = std::make_shared<const Trace>(*std::move(trace));

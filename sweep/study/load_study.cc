@@ -96,8 +96,8 @@ class StudyParser {
     note_assumed_shares();
     note_long_sequences();
     study_.warned_of = study_.assumptions.size();
-    if (std::string line = stack_policies(study_); !line.empty())
-      study_.assumptions.push_back(std::move(line));
+    for (const std::string& line : {stack_policies(study_), lockstep_clients(study_)})
+      if (!line.empty()) study_.assumptions.push_back(line);
     attach_evidence(catalog_, study_, diagnostics_);
     if (!diagnostics_.empty()) return std::nullopt;
     return std::move(study_);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 
 namespace shardscape::sweep {
 
@@ -40,6 +41,34 @@ std::string stack_policies(const Study& study) {
       "the key-value cache is in {} beside products in {}, as the stack has it "
       "(stack.serving.fp8_cache)",
       name_of(policy.kv_cache), name_of(narrow));
+}
+
+namespace {
+
+/// The fewest replicas of a plan of the study, or less.
+std::int64_t fewest_replicas(const Study& study) {
+  const AxisList& data = study.space[PlanKey::data];
+  if (!data.fill) return std::ranges::min(data.values);
+  std::int64_t gpus = study.gpu_counts.empty() ? study.gpus : std::ranges::min(study.gpu_counts);
+  gpus -= std::ranges::max(study.space.prefill_gpus);
+  for (const PlanKey key : {PlanKey::tensor, PlanKey::context, PlanKey::pipeline})
+    gpus /= std::ranges::max(study.space[key].values);
+  return std::max<std::int64_t>(1, gpus);
+}
+
+}  // namespace
+
+std::string lockstep_clients(const Study& study) {
+  if (study.phase() == Phase::training || study.workloads.front().load) return "";
+  const auto beside = [](const System& system) { return reads_beside(system.stack.serving.scheduler); };
+  const auto system = std::ranges::find_if(study.systems, beside);
+  const std::int64_t clients = std::ranges::max(study.workloads, {}, &WorkloadSpec::concurrency).concurrency;
+  if (system == study.systems.end() || clients <= fewest_replicas(study)) return "";
+  return fmt::format(
+      "where clients share a server, TTFT is that of clients in lock-step; requests that come one by one may "
+      "wait "
+      "longer with scheduler {}: workload.client ({{requests: 20x, statistic: steady}}) simulates them",
+      name_of(system->stack.serving.scheduler));
 }
 
 }  // namespace shardscape::sweep

@@ -1,5 +1,6 @@
 // Reads a table of requests line by line. The first line decides on one of three formats by its column names; each
-// further line becomes a request, whose arrival is counted from the first one. The first problem ends the reading.
+// further line becomes a request, whose arrival is counted from the first one. Of a line that is wrong the first problem
+// is told, and the next line is read as if this one were as the line above.
 #include "sweep/study/trace_file.h"
 
 #include <fmt/format.h>
@@ -29,6 +30,17 @@ constexpr std::array<Format, 3> kFormats = {{{"arrival_s", "prompt_tokens", "out
 /// Tokens of a block of Mooncake's traces (Qin et al. 2025, arXiv:2407.00079, section 4), of which these have hashes.
 constexpr std::int64_t kHashedTokens = 512;
 constexpr std::size_t kMostPieces = 1 << 24;
+/// Of more problems than are shown of any file the reading ends.
+constexpr std::size_t kMostProblems = 201;
+
+/// Takes the next line of a text off it; nothing where the line is blank.
+std::optional<std::string_view> take_line(std::string_view& text) {
+  const std::size_t end = text.find('\n');
+  const std::string_view row = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  if (row.find_first_not_of(" \r") == std::string_view::npos) return {};
+  return row;
+}
 
 /// Seconds since 1970 of "2023-11-16 18:17:03.9799600", in universal time whether it says so ("+00:00", "Z") or not.
 std::optional<double> moment_of(std::string_view text) {
@@ -52,23 +64,22 @@ std::optional<double> moment_of(std::string_view text) {
 
 class TraceReader {
  public:
-  tl::expected<Trace, std::string> run(std::string_view text) {
+  tl::expected<Trace, std::vector<std::string>> run(std::string_view text) {
     constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // spreadsheets write it
     if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-    for (std::size_t line = 1; !text.empty() && problem_.empty(); ++line) {
-      const std::size_t end = text.find('\n');
-      const std::string_view row = text.substr(0, end);
-      text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-      if (row.find_first_not_of(" \r") == std::string_view::npos) continue;
+    for (std::size_t line = 1; !text.empty() && !ended(); ++line) {
+      const auto row = take_line(text);
+      if (!row) continue;
+      problem_.clear();
       if (format_ == nullptr) {
-        read_names(input::cells_of(row));
+        read_names(input::cells_of(*row));
       } else {
-        read_row(input::cells_of(row));
+        read_row(input::cells_of(*row));
       }
-      if (!problem_.empty()) problem_ = fmt::format("line {}: {}", line, problem_);
+      if (!problem_.empty()) problems_.push_back(fmt::format("line {}: {}", line, problem_));
     }
-    if (problem_.empty() && trace_.requests.empty()) problem_ = "has no requests";
-    if (!problem_.empty()) return tl::unexpected(problem_);
+    if (problems_.empty() && trace_.requests.empty()) problems_.emplace_back("has no requests");
+    if (!problems_.empty()) return tl::unexpected(std::move(problems_));
     const auto lengths = [&](std::int32_t TraceRequest::*tokens) {
       const auto [low, high] = std::ranges::minmax(trace_.requests, {}, tokens);
       double sum = 0;
@@ -82,6 +93,12 @@ class TraceReader {
   }
 
  private:
+  /// Whether no further line is read: without names none can be, and of too many problems nobody reads the next.
+  [[nodiscard]] bool ended() const {
+    return (format_ == nullptr && !problems_.empty()) || problems_.size() >= kMostProblems ||
+           trace_.pieces.size() > kMostPieces;
+  }
+
   void read_names(const std::vector<std::string_view>& names) {
     const auto find = [&](std::string_view name) {
       return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
@@ -108,6 +125,7 @@ class TraceReader {
       return columns_[column] < cells.size() ? cells[columns_[column]] : std::string_view();
     };
     TraceRequest request;
+    request.arrival = arrival_of(cell(0));
     const auto tokens = [&](std::size_t column, std::string_view name) {
       const auto value =
           yaml::parse_integer(cell(column), 1, static_cast<std::int64_t>(ranges::kTokens.high));
@@ -115,20 +133,6 @@ class TraceReader {
         problem_ = fmt::format("{} {}", name, cell(column).empty() ? "is missing" : value.error());
       return static_cast<std::int32_t>(value.value_or(1));
     };
-    const auto moment = format_->seconds > 0 ? yaml::parse_finite(cell(0)) : moment_of(cell(0));
-    if (!moment) {
-      problem_ = fmt::format("{} {}", format_->arrival, cell(0).empty() ? "is missing" : "is no time");
-      return;
-    }
-    const double arrival = *moment * (format_->seconds > 0 ? format_->seconds : 1);
-    if (format_->seconds > 0 && arrival < 0) problem_ = fmt::format("{} is negative", format_->arrival);
-    if (trace_.requests.empty()) first_ = arrival;
-    request.arrival = arrival - first_;
-    const double before = trace_.requests.empty() ? 0 : trace_.requests.back().arrival;
-    if (request.arrival < before)
-      problem_ = fmt::format("{} lies before that of the line above", format_->arrival);
-    if (request.arrival > ranges::kTime.high)
-      problem_ = fmt::format("{} is too far from the first", format_->arrival);
     request.prompt = tokens(1, format_->prompt);
     request.output = tokens(2, format_->output);
     if (has_priority_) {
@@ -138,6 +142,25 @@ class TraceReader {
     }
     if (has_prefixes_) read_prefix(cell(4), cell(5), request.prompt);
     trace_.requests.push_back(request);
+  }
+
+  /// Seconds since the first request; those of the line above where the cell has a problem.
+  double arrival_of(std::string_view cell) {
+    const double before = trace_.requests.empty() ? 0 : trace_.requests.back().arrival;
+    const auto moment = format_->seconds > 0 ? yaml::parse_finite(cell) : moment_of(cell);
+    const double arrival = moment ? *moment * (format_->seconds > 0 ? format_->seconds : 1) : 0;
+    if (!moment) {
+      problem_ = fmt::format("{} {}", format_->arrival, cell.empty() ? "is missing" : "is no time");
+    } else if (format_->seconds > 0 && arrival < 0) {
+      problem_ = fmt::format("{} is negative", format_->arrival);
+    } else if (first_ && arrival - *first_ < before) {
+      problem_ = fmt::format("{} lies before that of the line above", format_->arrival);
+    } else if (first_ && arrival - *first_ > ranges::kTime.high) {
+      problem_ = fmt::format("{} is too far from the first", format_->arrival);
+    }
+    if (!problem_.empty()) return before;
+    if (!first_) first_ = arrival;
+    return arrival - *first_;
   }
 
   /// The first blocks of a prompt are those of an earlier one, which had them from its own parents or by itself.
@@ -169,15 +192,24 @@ class TraceReader {
   }
 
   Trace trace_;
-  std::string problem_;
+  std::string problem_;  ///< of the line that is read
+  std::vector<std::string> problems_;
   const Format* format_ = nullptr;
   std::array<std::size_t, 6> columns_{};
   bool has_priority_ = false, has_prefixes_ = false;
-  double first_ = 0;
+  std::optional<double> first_;  ///< arrival of the first request
 };
 
 }  // namespace
 
-tl::expected<Trace, std::string> parse_trace(std::string_view text) { return TraceReader().run(text); }
+tl::expected<Trace, std::vector<std::string>> parse_trace(std::string_view text) {
+  return TraceReader().run(text);
+}
+
+std::size_t line_of_request(std::string_view text, std::size_t request) {
+  std::size_t rows = 0, line = 0;
+  for (; !text.empty() && rows < request + 2; ++line) rows += take_line(text) ? 1 : 0;
+  return line;
+}
 
 }  // namespace shardscape::sweep

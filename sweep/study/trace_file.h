@@ -10,14 +10,19 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <tl/expected.hpp>
+#include <vector>
 
 #include "engine/spec/request_load.h"
 
 namespace shardscape::sweep {
 
-/// The requests of a table, or what is wrong with it, with the line: a missing or unreadable number, a length out of
-/// range, a time before that of the line above.
-tl::expected<Trace, std::string> parse_trace(std::string_view text);
+/// The requests of a table, or what is wrong with its lines, a problem each with its line: a missing or unreadable
+/// number, a length out of range, a time before that of the line above. One more than are shown at most.
+tl::expected<Trace, std::vector<std::string>> parse_trace(std::string_view text);
+
+/// The line, from 1 on, of the request with that index in the text of a table that can be parsed.
+std::size_t line_of_request(std::string_view text, std::size_t request);
 
 }  // namespace shardscape::sweep

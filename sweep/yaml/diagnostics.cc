@@ -70,7 +70,7 @@ void Diagnostics::sort() {
 std::string Diagnostics::to_string() const {
   std::string text;
   for (const Diagnostic& diagnostic : list_) text += message_line(yaml::to_string(diagnostic)) + '\n';
-  if (further_ > 0) text += fmt::format("and {} further problems\n", further_);
+  if (further_ > 0) text += "and further problems\n";
   return text;
 }
 

@@ -88,7 +88,7 @@ HuggingFaceConfig::HuggingFaceConfig(const Json& json, const std::string& text, 
 
 void HuggingFaceConfig::problem(const std::string& key, const std::string& message) {
   failed_ = true;
-  // Problems that are only counted need no place.
+  // Problems that are not kept need no place.
   diagnostics_.add(diagnostics_.full() ? Location{source_, 1, 1} : locate(key), key, message);
 }
 
@@ -240,9 +240,8 @@ void HuggingFaceConfig::finish() {
   for (const auto& [key, value] : json_.items()) {
     if (value.is_null() || read_.contains(key) || is_idle_key(key)) continue;
     const std::string_view refusal = refusal_of(key);
-    if (refusal.empty() && diagnostics_.full()) {
-      problem(key, "unknown key");
-    } else if (refusal.empty()) {
+    if (refusal.empty() && diagnostics_.full()) return problem(key, "unknown key");
+    if (refusal.empty()) {
       problem(key, "unknown key" + meant(key) +
                        "; whether it changes time or memory is not known: take it out where it doesn't");
     } else if (!switched_off(value)) {

@@ -110,12 +110,10 @@ void Reader::finish() {
   if (!node_.is_map() || !strict_) return;
   for (const Entry& entry : node_.entries) {
     if (std::ranges::find(known_, entry.key) != known_.end()) continue;
-    std::string meant;
-    if (!state_.full()) {
-      const std::string elsewhere = nearest_name(entry.key, known_) ? "" : state_.elsewhere(at(entry.key));
-      meant =
-          elsewhere.empty() ? suggestion(entry.key, known_, "keys") : "; did you mean \"" + elsewhere + "\"?";
-    }
+    if (state_.full()) return state_.bad(at(entry.key), entry.key_where, "unknown key");
+    const std::string elsewhere = nearest_name(entry.key, known_) ? "" : state_.elsewhere(at(entry.key));
+    const std::string meant =
+        elsewhere.empty() ? suggestion(entry.key, known_, "keys") : "; did you mean \"" + elsewhere + "\"?";
     state_.bad(at(entry.key), entry.key_where, "unknown key" + meant);
   }
 }

@@ -232,6 +232,35 @@ TEST_F(ServeTest, ImpossiblePoolsAreRefused) {
 }
 
 // A prompt whose cache fits nowhere: no error but a verdict with what it would need.
+// One request of a trace has more tokens than the cache has room for: of 2 * 32 layers of 1,024 numbers of 2 bytes each,
+// beside all else that the plan keeps.
+TEST_F(ServeTest, RequestsThatNeverFitAreNamedByTheirLine) {
+  write("long.csv", "arrival_s,prompt_tokens,output_tokens\n\n0,1000,10\n1,600000,10\n2,1000,10\n");
+  const std::vector<std::string> load = {"--point", "tp=1,dp=8", "--set",
+                                         "workload={phase: inference, precision: bf16, trace: long.csv}"};
+  const json point = simulate(load);
+  EXPECT_EQ(point.at("reason"), "memory_capacity");
+  const json& memory = point.at("memory");
+  const double rest = point.at("memory_peak_bytes").get<double>() - memory.at("kv_cache_bytes").get<double>();
+  const auto room =
+      static_cast<int>((point.at("memory_capacity_bytes").get<double>() - rest) / (2 * 32 * 1024 * 2));
+  const std::string thousands =
+      std::to_string(room / 1000) + ',' + std::to_string(1000 + room % 1000).substr(1);
+  const std::string note = "line 4 of long.csv has 600,010 tokens, and the cache has room for " + thousands;
+  EXPECT_EQ(point.at("memory_notes").at(0), note);
+  std::vector<std::string> words = {"simulate", "study.yaml"};
+  words.insert(words.end(), load.begin(), load.end());
+  EXPECT_TRUE(contains(run(words).out, "          " + note + '\n'));
+  write("long.csv", "arrival_s,prompt_tokens,output_tokens\n0,1000,10\n1,1000,10\n");
+  EXPECT_FALSE(contains(simulate(load).dump(), "long.csv has"));
+  write("long.csv", "arrival_s,prompt_tokens,output_tokens\n0,-5,10\n1,100,\n2,99999999999999,10\n3,abc,5\n");
+  const Finished finished = run(words);
+  EXPECT_EQ(finished.code, 2);
+  for (const char* line :
+       {"line 2: prompt", "line 3: output", "line 4: prompt", "line 5: prompt", "4 problems"})
+    EXPECT_TRUE(contains(finished.err, line)) << finished.err;
+}
+
 TEST_F(ServeTest, CachesThatDoNotFitAreAVerdict) {
   const json point =
       simulate({"--point", "tp=1,dp=7,prefill_dp=1", "--set", "workload.prompt_tokens=900000"});

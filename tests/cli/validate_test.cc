@@ -337,6 +337,17 @@ TEST_F(ValidateTest, PublicTablesAreReadByDeviceAndSoftware) {
   EXPECT_TRUE(contains(bad.err, "did you mean 'device'?")) << bad.err;
 }
 
+TEST_F(ValidateTest, RatesAreNoTimes) {
+  write("runs.csv",
+        "id,model,scenario,device,software,gpus,precision,mean_output_tokens,completed_requests_per_s,"
+        "tokens_per_s\n"
+        "slow,llama2-70b,Offline,h100-sxm-80gb,TensorRT 10.8,8,fp8,292,0.9,11189\n");
+  const Finished finished = run({"validate", "runs.csv"});
+  ASSERT_EQ(finished.code, 0) << finished.err;
+  EXPECT_TRUE(contains(finished.out, " 0.900 /s ")) << finished.out;
+  EXPECT_TRUE(contains(finished.out, " 11,189.000 /s ")) << finished.out;
+}
+
 TEST_F(ValidateTest, TtftAloneIsThatOfConcurrencyOne) {
   const std::string alone = replaced(replaced(kChat, "chat", "alone"), "200,4,", "200,1,");
   write("runs.csv", std::string(test::kPlanHeader) + kChat + alone);

@@ -222,8 +222,9 @@ TEST(LawsModes, ASickDeviceNeverHelps) {
 
 TEST(LawsModes, RandomPlansAreWithinTheBandOrSaidToBeOutside) {
   // Llama-like models of 16 layers on nodes of eight and on a torus with rings, 32 GPUs, data overlapped or
-  // not. The band of engine/README.md, Modes: 95 of 100 plans that are not marked differ by less than 5 %.
+  // not. The band of engine/README.md, Modes: 97 of 100 plans that are not marked differ by less than 5 %, none by 8.
   int plans = 0, marked = 0, close = 0;
+  double most = 0;
   for (std::uint64_t seed = 0; seed < 400 && plans < test::cases(120); ++seed) {
     test::ScenarioGenerator random(seed);
     Setting setting = data_setting();
@@ -250,14 +251,18 @@ TEST(LawsModes, RandomPlansAreWithinTheBandOrSaidToBeOutside) {
       ++marked;
     } else {
       close += off < 0.05 ? 1 : 0;
-      EXPECT_LT(off, 0.4) << test::describe(seed, plan) << " contended " << h.contended_share;
+      most = std::max(most, off);
+      EXPECT_LT(off, 0.08) << test::describe(seed, plan) << " contended " << h.contended_share;
     }
   }
+  RecordProperty("plans", plans);
   RecordProperty("marked", marked);
+  RecordProperty("close", close);
+  RecordProperty("most_per_mille", static_cast<int>(1000 * most));
   EXPECT_GE(plans, test::cases(80));
   if (!test::all_seeds()) return;
-  EXPECT_LT(marked, 0.4 * plans);
-  EXPECT_GE(close, 0.95 * (plans - marked)) << marked << " of " << plans << " marked";
+  EXPECT_LE(marked, plans / 24);
+  EXPECT_GE(close, 0.97 * (plans - marked)) << marked << " of " << plans << " marked";
 }
 
 }  // namespace

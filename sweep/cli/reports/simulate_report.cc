@@ -199,6 +199,16 @@ void print_load(std::ostream& out, const Prediction& p, const WorkloadSpec& work
   table.print(out, 2);
 }
 
+/// What is to be known of the memory of the plan, a line each.
+std::vector<std::string> notes_of(const SimulatedPoint& point) {
+  if (!memory_counted(point.prediction)) return {};
+  std::vector<std::string> notes = memory_notes(point.setting, point.prediction);
+  if (point.study.tables.empty()) return notes;
+  std::string line = long_request(point.study.tables.front(), point.setting, point.plan, point.prediction);
+  if (!line.empty()) notes.insert(notes.begin(), std::move(line));
+  return notes;
+}
+
 /// Of the fullest device.
 double capacity(const SimulatedPoint& point) {
   return memory_of_fullest(point.setting.system, point.prediction).value();
@@ -263,7 +273,7 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
     const std::vector<MemoryUse>& experts = point.details.expert_memory;
     if (!experts.empty() && experts.front().total() == p.memory_peak) out << ", with experts";
     out << '\n';
-    for (const std::string& note : memory_notes(point.setting, p)) out << "          " << note << '\n';
+    for (const std::string& note : notes_of(point)) out << "          " << note << '\n';
   }
   if (!p.has_times()) return;
   if (is_training(point)) {
@@ -482,7 +492,7 @@ Json to_json(const SimulatedPoint& point) {
       json["missed"].push_back({{"bound", miss_name(point, miss)}, {"by", number(miss.by, true)}});
   }
   json["memory_capacity_bytes"] = capacity(point);
-  json["memory_notes"] = memory_counted(p) ? memory_notes(point.setting, p) : std::vector<std::string>();
+  json["memory_notes"] = notes_of(point);
   json["memory_tight"] = memory_counted(p) && !tight_memory(p.memory_peak.value(), capacity(point)).empty();
   json["assumptions"] = point.study.assumptions;
   json["plan"] = plan_json(point.plan, point.setting.workload.phase);

@@ -40,6 +40,7 @@ std::vector<Part> parts(const Evaluation& evaluation, const ValidateView& view) 
 }
 
 std::string value_text(double value, const std::string& unit) {
+  if (unit == "1/s") return format_rate(value) + " /s";
   return unit == "byte" ? format_bytes(value) : format_seconds(value);
 }
 

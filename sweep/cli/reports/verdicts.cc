@@ -2,12 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <iterator>
 #include <utility>
 
+#include "engine/base/safe_text.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/text_table.h"
+#include "sweep/input/input_file.h"
 #include "sweep/study/stack_policies.h"
+#include "sweep/study/trace_file.h"
 #include "sweep/yaml/number.h"
 #include "sweep/yaml/quantity_text.h"
 
@@ -118,6 +124,44 @@ std::vector<std::string> memory_notes(const Setting& setting, const Prediction& 
     notes.push_back(fmt::format("the key-value cache takes {} of the memory in {}", format_bytes(part),
                                 name_of(setting.policy().kv_cache)));
   return notes;
+}
+
+std::string long_request(const std::filesystem::path& trace, const Setting& setting, const ParallelPlan& plan,
+                         const Prediction& prediction) {
+  const WorkloadSpec& load = setting.workload;
+  if (prediction.reason != Reason::memory_capacity || !load.load || !load.load->trace) return "";
+  const double cache = prediction.memory.kv_cache.value();
+  const double room =
+      setting.system.device.memory_capacity().value() - (prediction.memory_peak.value() - cache);
+  if (!(cache > 0 && room > 0)) return "";
+  const std::vector<TraceRequest>& requests = load.load->trace->requests;
+  const auto tokens = [](const TraceRequest& of) { return std::int64_t{of.prompt} + of.output; };
+  const auto longest = std::ranges::max_element(requests, {}, tokens);
+  const auto text = input::read_file(trace, input::kMostTableBytes, "a table of requests");
+  const auto number = static_cast<std::size_t>(longest - requests.begin());
+  const std::string line = fmt::format(
+      "{} has {} tokens",
+      text ? fmt::format("line {} of {}", sweep::line_of_request(*text, number), printable(trace.filename().string()))
+           : fmt::format("request {} of the trace", number + 1),
+      format_count(tokens(*longest)));
+  if (plan.disaggregated()) return line + ", and no request of the trace has more";
+  // What is counted is the cache of whole mean requests that have as many tokens as the longest prompt and answer, in
+  // each group of a pipeline.
+  const auto block = static_cast<double>(setting.system.stack.serving.kv_block),
+             groups = static_cast<double>(plan.pipeline);
+  const double mean = block * std::ceil(static_cast<double>(load.prompt_tokens + load.output_tokens) / block);
+  const std::int64_t most = load.longest_prompt() + load.longest_output();
+  const double counted = mean * std::ceil(groups * static_cast<double>(most) / mean);
+  const auto fits = static_cast<std::int64_t>(room / cache * counted / groups);
+  const auto more =
+      std::ranges::count_if(requests, [&](const TraceRequest& of) { return tokens(of) > fits; });
+  if (more > 0)
+    return fmt::format("{}, and the cache has room for {}{}", line, format_count(fits),
+                       more == 1 ? "" : fmt::format("; {} lines have more than that", format_count(more)));
+  return fmt::format(
+      "the longest prompt and the longest answer of the trace have {} tokens together, and the cache has "
+      "room for {}",
+      format_count(most), format_count(fits));
 }
 
 VerdictCounts verdict_counts(std::span<const std::uint64_t> by_status,

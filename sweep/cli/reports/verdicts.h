@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <ostream>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/spec/plan.h"
 #include "engine/spec/prediction.h"
 #include "engine/spec/scenario.h"
 #include "results_schema/rows/limits.h"
@@ -40,6 +42,10 @@ inline constexpr double kFullMemory = 0.9;
 /// What is to be known of the memory of a plan, a line each: tight_memory(), and gradients (or the key-value cache)
 /// with their bytes and format where it is full. Empty where the memory was not counted.
 std::vector<std::string> memory_notes(const Setting& setting, const Prediction& prediction);
+/// Of a plan in whose memory the longest request of a trace does not fit: its line in that file and its tokens, and
+/// (unless there are two pools) for how many there is room. Empty for all others, and where there is no room for any.
+std::string long_request(const std::filesystem::path& trace, const Setting& setting, const ParallelPlan& plan,
+                         const Prediction& prediction);
 
 struct VerdictCounts {
   std::vector<results::CodeCount> statuses, reasons;  ///< codes that occur

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <tuple>
 
@@ -75,6 +76,29 @@ TEST(Assess, SizesBetweenThoseOfOtherRowsAreNear) {
   EXPECT_EQ(assess(&table, other).assessment.evidence, Evidence::near);
   other.gpus = 128;
   EXPECT_EQ(assess(&table, other).assessment.evidence, Evidence::measured);
+}
+
+// Of another device, or of another stack, there may be rows of ten thousand GPUs: of this one there are none beyond 64.
+TEST(Assess, MoreGpusThanAnyRowOfTheDeviceOrStackAreNeverNear) {
+  for (const bool device : {true, false}) {
+    Table table{{measured_cell(0.05, 4), measured_cell(0.05, 4)}};
+    Regime& large = table.cells[1].regime;
+    (device ? large.device : large.stack) = "other";
+    table.cells[1].gpus_high = 16384;
+    for (const std::int64_t gpus : {64, 65, 128, 512, 16384}) {
+      Regime regime = kHome;
+      regime.gpus = gpus;
+      const Finding found = assess(&table, regime);
+      EXPECT_EQ(found.assessment.evidence, gpus == 64 ? Evidence::measured : Evidence::extrapolated) << gpus;
+      EXPECT_EQ(std::ranges::count(found.gaps, EvidenceGap::scale), gpus == 64 ? 0 : 1) << gpus;
+    }
+    // Of a device without any row its stack says what was measured.
+    Regime fresh = kHome;
+    fresh.device = "fresh";
+    EXPECT_EQ(assess(&table, fresh).assessment.evidence, Evidence::near);
+    fresh.gpus = 128;
+    EXPECT_EQ(assess(&table, fresh).assessment.evidence, device ? Evidence::near : Evidence::extrapolated);
+  }
 }
 
 TEST(Assess, OfADeviceAtItsPeaksNothingIsKnown) {

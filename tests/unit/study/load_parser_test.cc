@@ -377,7 +377,7 @@ TEST(Traces, MooncakesShareAsManyTokensAsPublished) {
     if (!file) GTEST_SKIP() << "no " << path;
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     const auto trace = parse_trace(text);
-    ASSERT_TRUE(trace) << trace.error();
+    ASSERT_TRUE(trace) << trace.error().front();
     double found = 0, all = 0;
     for (std::size_t i = 0; i < trace->requests.size(); ++i) {
       const auto pieces = trace->pieces_of(i);
@@ -388,12 +388,34 @@ TEST(Traces, MooncakesShareAsManyTokensAsPublished) {
   }
 }
 
+// Each bad line is told, what is right beside it and below is not; and a file of bad lines alone ends.
+TEST(Traces, EveryBadLineIsTold) {
+  const std::string names = "arrival_s,prompt_tokens,output_tokens\n";
+  const auto found =
+      parse_trace(names + "5,-5,10\n6,100,\n\n1e300,7,7\n7,99999999999999,10\n8,5,5\n7,5,5\n9,abc,5\n");
+  ASSERT_FALSE(found);
+  std::vector<std::string> begins;
+  for (const std::string& problem : found.error()) begins.push_back(problem.substr(0, problem.find(' ', 9)));
+  EXPECT_EQ(begins, (std::vector<std::string>{"line 2: prompt_tokens", "line 3: output_tokens",
+                                              "line 5: arrival_s", "line 6: prompt_tokens",
+                                              "line 8: arrival_s", "line 9: prompt_tokens"}));
+  std::string bad = names;
+  for (int i = 0; i < 100000; ++i) bad += "0,0,0\n";
+  EXPECT_EQ(parse_trace(bad).error().size(), 201U);
+  EXPECT_EQ(parse_trace("a,b\n" + bad).error().size(), 1U);  // without names no line can be read
+  const std::string good = "\n" + names + " \r\n0,1,1\n1,1,1";
+  ASSERT_EQ(parse_trace(good)->requests.size(), 2U);
+  EXPECT_EQ(line_of_request(good, 0), 4U);
+  EXPECT_EQ(line_of_request(good, 1), 5U);
+}
+
 TEST(Traces, HostileOnesAreRefusedWithLineAndReason) {
   const std::string names = "arrival_s,prompt_tokens,output_tokens\n0,10,5\n";
   const auto says = [](const std::string& text, const std::string& what) {
     const auto trace = parse_trace(text);
     ASSERT_FALSE(trace) << text;
-    EXPECT_NE(trace.error().find(what), std::string::npos) << trace.error();
+    ASSERT_EQ(trace.error().size(), 1U) << text;
+    EXPECT_NE(trace.error().front().find(what), std::string::npos) << trace.error().front();
   };
   says(names + "2,10,5\n1,10,5\n", "line 4: arrival_s lies before that of the line above");
   says(names + "2,-3,5\n", "line 3: prompt_tokens must be");

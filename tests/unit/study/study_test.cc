@@ -181,9 +181,9 @@ TEST(Study, LayersLieAsThePipelineLayoutSays) {
                       "has no effect in inference"));
 }
 
-// A file of nothing but mistakes is answered in a page, and its millionth unknown key costs no more than its
-// first: what is not shown is not compared with every name there is.
-TEST(Study, ProblemsWithoutEndAreCounted) {
+// A file of nothing but mistakes is answered in a page, and its millionth unknown key costs nothing: reading ends at the
+// first problem that is not kept.
+TEST(Study, ProblemsWithoutEndEnd) {
   const auto keys = [](const std::string& indent) {
     std::string text;
     for (int i = 0; i < 600; ++i) text += indent + "key_" + std::to_string(i) + ": 1\n";
@@ -193,10 +193,11 @@ TEST(Study, ProblemsWithoutEndAreCounted) {
        {training(keys("")), training("space:\n" + keys("  ")), training("hardware:\n" + keys("  device.")),
         training("faults:\n  kind: hard_link\n" + keys("  "))}) {
     const yaml::Diagnostics found = bad(text);
-    EXPECT_EQ(found.size(), 600U);
+    EXPECT_GT(found.size(), 200U);
     EXPECT_EQ(found.list().size(), 200U);
-    EXPECT_TRUE(found.to_string().ends_with("\nand 400 further problems\n"));
+    EXPECT_TRUE(found.to_string().ends_with("\nand further problems\n"));
   }
+  EXPECT_EQ(bad(training(keys(""))).size(), 201U);
   std::string values;
   for (int i = 1; i <= 5000; ++i) values += (i == 1 ? "" : ", ") + std::to_string(i);
   EXPECT_TRUE(reports(bad(training("space: {microbatch_size: [" + values + "]}\n")),
