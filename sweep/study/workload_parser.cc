@@ -228,6 +228,7 @@ class WorkloadParser {
         serving::begin_sessions(*workload.load);
         workload.prompt_tokens = std::llround(workload.load->prompt.mean);
       }
+      if (load_) serving::keep_to_drawn(*workload.load, workload.concurrency);
       check(workload);
       result_.workloads.push_back(workload);
     }
