@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "engine/serving/load/drawn_requests.h"
+#include "engine/serving/load/longest_drawn.h"
 #include "engine/spec/ranges.h"
 #include "sweep/study/axis_values.h"
 #include "sweep/study/expert_load_parser.h"

@@ -5,7 +5,6 @@
 #include <numbers>
 
 #include "engine/base/counter_rng.h"
-#include "engine/spec/ranges.h"
 
 namespace shardscape::serving {
 
@@ -15,9 +14,6 @@ namespace {
 constexpr std::uint64_t kArrivals = 0x9e3779b97f4a7c15, kOutputs = 0xc2b2ae3d27d4eb4f,
                         kDrafts = 0x165667b19e3779f9, kTurns = 0xd6e8feb86659fd93,
                         kThinking = 0xa0761d6478bd642f, kLines = 0x8ebc6af09c88c6e3;
-
-/// Of sessions: the most turns that are drawn to see what comes.
-constexpr std::int64_t kTurnsLooked = 1 << 18;
 
 /// The number by which a turn is drawn.
 std::int64_t key_of(std::int64_t session, std::int32_t turn) { return session * Sessions::kMostTurns + turn; }
@@ -53,6 +49,15 @@ double gamma(CounterRng& rng, double shape) {
     const double v = root * root * root;
     if (std::log1p(-rng.uniform()) < 0.5 * z * z + d - d * v + d * std::log(v)) return d * v;
   }
+}
+
+/// Which of `every` requests of a trace one has its lengths from: each in turn, from a drawn one on, so that what
+/// returns in every so many requests is met as often as it comes.
+std::int64_t place_in_block(std::uint64_t seed, std::int64_t number, std::int64_t every) {
+  if (every == 1) return 0;
+  CounterRng rng(seed ^ kLines, static_cast<std::uint64_t>(number / every));
+  const auto first = static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(every)));
+  return (first + number) % every;
 }
 
 }  // namespace
@@ -99,8 +104,9 @@ DrawnRequest DrawnRequests::request(std::int64_t number) const {
   }
   DrawnRequest request;
   request.number = number;
+  request.path.owner = number * every_;
   if (load_.trace) {
-    const std::int64_t of_all = traced_as(number);
+    const std::int64_t of_all = number * every_ + place_in_block(load_.seed, number, every_);
     const auto at = static_cast<std::size_t>(of_all) % load_.trace->requests.size();
     const TraceRequest& line = load_.trace->requests[at];
     request.prompt = line.prompt;
@@ -113,7 +119,6 @@ DrawnRequest DrawnRequests::request(std::int64_t number) const {
   } else if (load_.common.end > 0) {
     request.path.shared = {&load_.common, 1};
   }
-  if (!load_.trace) request.path.owner = number * every_;
   if (load_.prompt.law != LengthLaw::trace) request.prompt = length(load_.prompt, load_.seed, number);
   if (load_.output.law != LengthLaw::trace)
     request.output = length(load_.output, load_.seed ^ kOutputs, number);
@@ -161,21 +166,12 @@ DrawnRequest DrawnRequests::next_arrival() {
   return next;
 }
 
-std::int64_t DrawnRequests::traced_as(std::int64_t number) const {
-  if (every_ == 1) return number;
-  CounterRng rng(load_.seed ^ kLines, static_cast<std::uint64_t>(number / every_));
-  const auto first = static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(every_)));
-  return number * every_ + (first + number) % every_;
-}
-
 double DrawnRequests::traced(std::int64_t number) const {
   const std::vector<TraceRequest>& all = load_.trace->requests;
-  const auto size = static_cast<std::int64_t>(all.size());
-  const auto round = static_cast<double>(number * every_ / size);
+  const auto round = static_cast<double>(number * every_ / static_cast<std::int64_t>(all.size()));
   const double last = all.back().arrival;
   const double gap = all.size() > 1 ? last / static_cast<double>(all.size() - 1) : 1;
-  return (round * (last + gap) + all[static_cast<std::size_t>(number * every_ % size)].arrival) /
-         load_.speed_up;
+  return (round * (last + gap) + all[line_of(number)].arrival) / load_.speed_up;
 }
 
 double drawn_rate(const LoadSpec& load) {
@@ -187,37 +183,8 @@ double drawn_rate(const LoadSpec& load) {
   return static_cast<double>(load.requests.number) / (now - begin);
 }
 
-void keep_to_drawn(LoadSpec& load, std::int64_t clients) {
-  std::optional<Sessions>& sessions = load.sessions;
-  const auto spread = [](const Lengths& lengths) { return lengths.law == LengthLaw::lognormal; };
-  const bool grow = sessions && (spread(load.output) || spread(sessions->first_prompt) ||
-                                 spread(sessions->new_tokens) || spread(sessions->turns));
-  const std::int64_t most = load.prompt.longest + load.output.longest;
-  // What may grow beyond all bounds is refused (LoadSpec::check()).
-  const bool ended =
-      sessions && (most >= sessions->context || static_cast<double>(most) > ranges::kTokens.high);
-  if (sessions ? !grow || ended : !spread(load.prompt) && !spread(load.output)) return;
-  std::int64_t sent = load.requests.of(clients);
-  if (load.statistic == ClientStatistic::steady) sent += load.warm_up.of(clients) + clients;
-  const DrawnRequests draws(load, 1);
-  auto prompt = static_cast<std::int64_t>(std::ceil(load.prompt.mean)),
-       output = static_cast<std::int64_t>(std::ceil(load.output.mean));
-  std::int64_t turns = 0;
-  for (std::int64_t i = 0; i < sent && (!sessions || turns < kTurnsLooked); ++i) {
-    for (std::optional<DrawnRequest> one = draws.request(i); one;
-         one = sessions ? draws.turn_after(*one) : std::nullopt) {
-      ++turns;
-      prompt = std::max<std::int64_t>(prompt, one->prompt);
-      output = std::max<std::int64_t>(output, one->output);
-    }
-  }
-  if (grow || spread(load.prompt)) load.prompt.longest = prompt;
-  if (spread(load.output)) load.output.longest = output;
-  if (sessions) sessions->context = load.prompt.longest + load.output.longest;
-}
-
 void begin_sessions(LoadSpec& load) {
-  constexpr std::int64_t kSessions = 2048;
+  constexpr std::int64_t kSessions = 2048, kTurnsLooked = 1 << 18;
   Sessions& sessions = *load.sessions;
   Lengths& prompt = load.prompt;
   const Lengths first = sessions.first_prompt = prompt;

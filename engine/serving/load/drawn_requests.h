@@ -39,9 +39,7 @@ struct DrawnRequest {
 
 class DrawnRequests {
  public:
-  /// `load` must outlive this object. `every`: of an open loop only every `every`-th request is drawn: it comes with
-  /// the first of so many; of a trace its lengths are those of one of them, of each in turn from a drawn one on, so
-  /// that what returns in every so many requests is seen as often as it comes.
+  /// `load` must outlive this object. `every`: of an open loop only every `every`-th request is drawn.
   DrawnRequests(const LoadSpec& load, std::int64_t every)
       : load_(load),
         every_(every),
@@ -65,8 +63,9 @@ class DrawnRequests {
   [[nodiscard]] DrawnRequest turn(std::int64_t session, std::int32_t turn, std::int64_t before) const;
   /// Decode iterations in which so many tokens are given.
   [[nodiscard]] std::int32_t steps(std::int64_t number, std::int32_t tokens) const;
-  /// The request of a trace without end whose lengths a request has.
-  [[nodiscard]] std::int64_t traced_as(std::int64_t number) const;
+  [[nodiscard]] std::size_t line_of(std::int64_t number) const {
+    return static_cast<std::size_t>(number * every_) % load_.trace->requests.size();
+  }
 
   const LoadSpec& load_;
   const std::int64_t every_;
@@ -79,11 +78,6 @@ class DrawnRequests {
 /// end of the warm-up on. Drawn at random, so few requests differ from the rate that was asked for. Of an open loop
 /// that is drawn request by request (no trace, no sessions), in requests per second over all replicas. O(requests).
 double drawn_rate(const LoadSpec& load);
-
-/// Cuts lognormal lengths off at the longest that a run of the load sends with so many `clients` (or at their mean), and
-/// what sessions with such lengths grow to likewise; where the context ends sessions they are left alone. Of sessions
-/// no more turns are drawn than begin_sessions() looks at. O(requests).
-void keep_to_drawn(LoadSpec& load, std::int64_t clients);
 
 /// Takes the prompts of a load as the first ones of its sessions, and has those of all turns in their place; where the
 /// context ends some sessions, the share of turns that come and their mean prompt are those of the first sessions

@@ -3,11 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <memory>
-#include <optional>
 #include <vector>
 
 namespace shardscape::serving {
@@ -159,72 +156,6 @@ TEST(DrawnRequests, OneOfEveryFewRequestsOfATraceIsAFairSample) {
     for (const std::int64_t count : of_kind) EXPECT_EQ(count, 60) << every;
     for (const std::int64_t count : pairs) EXPECT_GT(count, 0) << every;
   }
-}
-
-// The longest of so many draws, found one by one.
-TEST(DrawnRequests, NoneIsLongerThanTheLongestOfARun) {
-  for (const std::uint64_t seed : {0, 1, 2}) {
-    LoadSpec load = load_of(Lengths::lognormal(2000, 1), Lengths::lognormal(250, 0.8));
-    load.seed = seed;
-    load.requests = {10, true};
-    load.warm_up = {2, true};
-    for (const ClientStatistic statistic : {ClientStatistic::run, ClientStatistic::steady}) {
-      load.statistic = statistic;
-      LoadSpec kept = load;
-      keep_to_drawn(kept, 8);
-      const std::int64_t sent = statistic == ClientStatistic::run ? 80 : 80 + 16 + 8;
-      const DrawnRequests before(load, 1), after(kept, 1);
-      std::int64_t prompt = 0, output = 0;
-      for (std::int64_t i = 0; i < sent; ++i) {
-        prompt = std::max<std::int64_t>(prompt, before.request(i).prompt);
-        output = std::max<std::int64_t>(output, before.request(i).output);
-        EXPECT_EQ(before.request(i).prompt, after.request(i).prompt);
-        EXPECT_EQ(before.request(i).output, after.request(i).output);
-      }
-      EXPECT_EQ(kept.prompt.longest, prompt);
-      EXPECT_EQ(kept.output.longest, output);
-      EXPECT_LT(5 * prompt, 2 * load.prompt.longest) << "five deviations do not come in a hundred draws";
-      for (std::int64_t i = 0; i < 5000; ++i) EXPECT_LE(after.request(i).prompt, prompt);
-    }
-  }
-  LoadSpec fixed = load_of(Lengths::fixed(10), Lengths::uniform(200, 0.5)), as_it_was = fixed;
-  keep_to_drawn(fixed, 4);
-  EXPECT_EQ(fixed, as_it_was);
-}
-
-// Every session, turn by turn.
-TEST(DrawnRequests, SessionsOfRandomLengthsGrowNoFurtherThanThoseOfARun) {
-  LoadSpec load = load_of(Lengths::lognormal(500, 1), Lengths::lognormal(100, 1));
-  load.requests = {300, false};
-  load.sessions.emplace();
-  load.sessions->turns = Lengths::lognormal(4, 1);
-  load.sessions->new_tokens = Lengths::lognormal(50, 1);
-  begin_sessions(load);
-  LoadSpec kept = load;
-  keep_to_drawn(kept, 20);
-  const auto longest = [](const LoadSpec& of, std::int64_t sessions) {
-    const DrawnRequests draws(of, 1);
-    std::int64_t prompt = 0, output = 0, turns = 0;
-    for (std::int64_t i = 0; i < sessions; ++i) {
-      for (std::optional<DrawnRequest> turn = draws.request(i); turn;
-           turn = draws.turn_after(*turn), ++turns) {
-        prompt = std::max<std::int64_t>(prompt, turn->prompt);
-        output = std::max<std::int64_t>(output, turn->output);
-      }
-    }
-    return std::array{prompt, output, turns};
-  };
-  const auto before = longest(load, 300);
-  EXPECT_EQ(longest(kept, 300), before) << "of those of a run nothing changes";
-  EXPECT_EQ(kept.prompt.longest, before[0]);
-  EXPECT_EQ(kept.output.longest, before[1]);
-  EXPECT_LT(10 * before[0], load.prompt.longest);
-  EXPECT_LE(longest(kept, 5000)[0], before[0]);
-  // Where the context ends sessions, servers are made for it.
-  load.sessions->context = load.prompt.longest = 900;
-  kept = load;
-  keep_to_drawn(kept, 20);
-  EXPECT_EQ(kept, load);
 }
 
 /// Mean decode iterations of `tokens` tokens by the renewal equation: an iteration that gives j of them leaves
