@@ -228,8 +228,8 @@ TEST(CoupledReplicas, NoMoreRequestsAreInFlightThanClients) {
   }
 }
 
-// Long and short requests by turns, each alone: whichever replica stands for all, it meets as many of both kinds, and
-// the mean time to the first token is the mean of theirs.
+// Long and short requests by turns, each alone: whichever replica stands for all, it meets as many of both, and the mean
+// time to the first token is the mean of theirs.
 TEST(CoupledReplicas, EachMeetsAllKindsOfRequestsOfATrace) {
   for (const std::int32_t ranks : {2, 4}) {
     const auto ttft = [&](std::int32_t even, std::int32_t odd) {

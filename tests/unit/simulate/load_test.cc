@@ -128,8 +128,8 @@ TEST(SimulatedLoad, ARequestThatNeverFitsFailsForMemory) {
   EXPECT_EQ(out.status, Status::memory);
 }
 
-// The cache is its share of what weights and activations leave. A share that holds no request is one under which nothing
-// is served, whether or not all that is free would hold it.
+// The cache is its share of what weights and activations leave. Where that share holds no request nothing is served,
+// whether or not all that is free would hold it.
 TEST(SimulatedLoad, AShareThatHoldsNoRequestFailsForMemory) {
   Setting setting = loaded(1, 2);
   for (const bool simulated : {true, false}) {
@@ -151,8 +151,8 @@ TEST(SimulatedLoad, AShareThatHoldsNoRequestFailsForMemory) {
   }
 }
 
-// Four servers for three clients, and half a second for the first prompt of each: a run has it, the steady state is what
-// it would be without. Throughput x time in the system = clients (Little).
+// Four servers for three clients, and half a second for the first prompt of each: a run has it, the steady state is
+// what it would be without. Throughput x time in the system = clients (Little).
 TEST(SimulatedLoad, ColdStartsAreNoSteadyState) {
   Setting setting = loaded(4, 3);
   setting.workload.load->prompt = Lengths::fixed(10);
