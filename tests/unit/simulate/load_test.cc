@@ -164,13 +164,14 @@ TEST(SimulatedLoad, ColdStartsAreNoSteadyState) {
     setting.workload.load->statistic = statistic;
     setting.system.stack.serving.first_prompts = Seconds(first_prompts);
     const Prediction out = answer_to(setting, plan);
-    if (statistic == ClientStatistic::steady)
+    if (statistic == ClientStatistic::steady) {
       EXPECT_NEAR(out.load.requests_per_s * out.e2e.value() / 3, 1, 0.01) << first_prompts;
+    }
     return out.e2e.value();
   };
   EXPECT_EQ(e2e(ClientStatistic::steady, 0.5), e2e(ClientStatistic::steady, 0));
-  EXPECT_NEAR(e2e(ClientStatistic::run, 0.5), e2e(ClientStatistic::run, 0) + 4 * 0.5 / 30, 1e-3)
-      << "one of the 30 on each server";
+  EXPECT_GT(e2e(ClientStatistic::run, 0.5), e2e(ClientStatistic::run, 0) + 4 * 0.5 / 30)
+      << "one of the 30 on each server, and who comes behind it";
 }
 
 // Whoever reads prompts and whoever decodes, every request is served once, and its cache goes over the fabric.

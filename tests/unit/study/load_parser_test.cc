@@ -76,7 +76,7 @@ TEST(SimulatedLoads, OpenLoop) {
   EXPECT_EQ(load.arrivals, ArrivalProcess::gamma);
   EXPECT_EQ(load.arrivals_cv, 2);
   Lengths prompt = Lengths::lognormal(500, 1);
-  EXPECT_LT(load.prompt.longest, prompt.longest / 3) << "the longest that comes";
+  EXPECT_LT(load.prompt.longest, prompt.longest / 2) << "the longest that comes";
   prompt.longest = load.prompt.longest;
   EXPECT_EQ(load.prompt, prompt);
   EXPECT_EQ(load.output, Lengths::fixed(20));
