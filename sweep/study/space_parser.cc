@@ -361,8 +361,8 @@ class SpaceParser {
       for (const PlanAxisRow& row : kPlanRows)
         reach.beyond_one[row.key] = reach.beyond_one[row.key] || one.beyond_one[row.key];
     }
-    if (!reach.any) return state_.bad("space", node_.where, no_plan_text(space_, gpus));
-    check_effects(reach);
+    if (reach.any) return check_effects(reach);
+    if (!pooled()) state_.bad("space", node_.where, no_plan_text(space_, gpus));
   }
 
   /// Reports or leaves out axes without effect: time and again, as those that are left out may take others with them.

@@ -100,6 +100,7 @@ class TraceReader {
   }
 
   void read_names(const std::vector<std::string_view>& names) {
+    width_ = names.size();
     const auto find = [&](std::string_view name) {
       return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
     };
@@ -109,6 +110,10 @@ class TraceReader {
       if (std::ranges::all_of(std::span(columns_).first(3),
                               [&](std::size_t c) { return c < names.size(); })) {
         format_ = &format;
+        for (const std::size_t column : columns_) {
+          if (column < width_ && std::ranges::count(names, names[column]) > 1)
+            problem_ = fmt::format("has {} twice: which of them is it?", names[column]);
+        }
         has_priority_ = columns_[3] < names.size();
         has_prefixes_ = columns_[4] < names.size() && columns_[5] < names.size();
         return;
@@ -121,6 +126,11 @@ class TraceReader {
   }
 
   void read_row(const std::vector<std::string_view>& cells) {
+    if (cells.size() > width_) {
+      problem_ = fmt::format("has {} fields, but the first line names {} (no commas in numbers)",
+                             cells.size(), width_);
+      return;
+    }
     const auto cell = [&](std::size_t column) {
       return columns_[column] < cells.size() ? cells[columns_[column]] : std::string_view();
     };
@@ -196,6 +206,7 @@ class TraceReader {
   std::vector<std::string> problems_;
   const Format* format_ = nullptr;
   std::array<std::size_t, 6> columns_{};
+  std::size_t width_ = 0;  ///< fields of the first line
   bool has_priority_ = false, has_prefixes_ = false;
   std::optional<double> first_;  ///< arrival of the first request
 };

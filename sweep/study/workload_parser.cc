@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "engine/serving/load/drawn_requests.h"
+#include "engine/serving/load/longest_drawn.h"
 #include "engine/spec/ranges.h"
 #include "sweep/study/axis_values.h"
 #include "sweep/study/expert_load_parser.h"
@@ -230,6 +231,7 @@ class WorkloadParser {
         serving::begin_sessions(*workload.load);
         workload.prompt_tokens = std::llround(workload.load->prompt.mean);
       }
+      if (load_) serving::keep_to_drawn(*workload.load, workload.concurrency);
       check(workload);
       result_.workloads.push_back(workload);
     }

@@ -477,6 +477,41 @@ TEST_F(SimulateTest, SaysTheRateOfThisRunBesideTheOneAskedFor) {
 }
 
 // The error to expect of a plan that does not fit is that of times as if it did, which is said beside it.
+// Blocks come back from the host at 1 GB/s: waiting for them is a part of the time like any other.
+TEST_F(ProgramTest, WaitingForTheHostIsAPartOfTheRequest) {
+  write("host.yaml", R"(model: llama3.1-8b
+cluster: dgx-h100
+gpus: 2
+stack: vllm
+workload: {phase: inference, precision: bf16, prompt_tokens: 8000, output_tokens: 20, concurrency: 32, client: {requests: 160}, sessions: {turns: 4, new_tokens: 500, think_time: 2 s}}
+space: {tensor_parallel: [1]}
+hardware: {stack.serving.kv_share: [0.3], stack.serving.host_cache: [20 GB], stack.serving.host_bandwidth: [1 GB/s]}
+)");
+  const json point = json::parse(run({"simulate", "host.yaml", "--point", "0", "--json"}).out);
+  EXPECT_GT(point.at("host_hit_share").get<double>(), 0);
+  EXPECT_GT(point.at("breakdown").at("kv_transfer_exposed_s").get<double>(), 0);
+  const auto whole = point.at("e2e_s").get<double>();
+  EXPECT_NEAR(sum(point.at("breakdown")), whole, 1e-9 * whole);
+}
+
+// 70B on two GPUs leaves room for some 40,000 tokens. The longest of 80 requests has a third of that, where five
+// deviations of their lengths were more than twice as many; a twentieth of the room holds none.
+TEST_F(ProgramTest, MemoryIsThatOfTheRequestsThatCome) {
+  write("random.yaml", R"(model: llama3.1-70b
+cluster: dgx-h100
+gpus: 2
+stack: vllm
+workload: {phase: inference, precision: bf16, prompt_tokens: {lognormal: {mean: 2000, cv: 1}}, output_tokens: {lognormal: {mean: 250, cv: 0.8}}, concurrency: 8, client: {requests: 80}}
+space: {tensor_parallel: [2]}
+)");
+  const Finished fits = run({"simulate", "random.yaml", "--point", "0"});
+  EXPECT_TRUE(contains(fits.out, "verdict   ok")) << fits.out;
+  const Finished none =
+      run({"simulate", "random.yaml", "--point", "0", "--set", "hardware={stack.serving.kv_share: [0.05]}"});
+  EXPECT_TRUE(contains(none.out, "verdict   memory")) << none.out;
+  EXPECT_TRUE(contains(none.out, "does not hold the longest request")) << none.out;
+}
+
 TEST_F(SimulateTest, TheErrorOfAPlanThatDoesNotFitSaysSo) {
   const std::vector<std::string> point = {"--point", "tp=1,pp=1,mbs=4,recompute=none,zero=0", "--set",
                                           "model=llama3.1-70b"};

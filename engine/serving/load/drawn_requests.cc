@@ -13,7 +13,7 @@ namespace {
 /// Streams of random numbers: those of arrivals differ from those of lengths in the seed.
 constexpr std::uint64_t kArrivals = 0x9e3779b97f4a7c15, kOutputs = 0xc2b2ae3d27d4eb4f,
                         kDrafts = 0x165667b19e3779f9, kTurns = 0xd6e8feb86659fd93,
-                        kThinking = 0xa0761d6478bd642f;
+                        kThinking = 0xa0761d6478bd642f, kLines = 0x8ebc6af09c88c6e3;
 
 /// The number by which a turn is drawn.
 std::int64_t key_of(std::int64_t session, std::int32_t turn) { return session * Sessions::kMostTurns + turn; }
@@ -49,6 +49,15 @@ double gamma(CounterRng& rng, double shape) {
     const double v = root * root * root;
     if (std::log1p(-rng.uniform()) < 0.5 * z * z + d - d * v + d * std::log(v)) return d * v;
   }
+}
+
+/// Which of `every` requests of a trace one has its lengths from: each in turn, from a drawn one on, so that what
+/// returns in every so many requests is met as often as it comes.
+std::int64_t place_in_block(std::uint64_t seed, std::int64_t number, std::int64_t every) {
+  if (every == 1) return 0;
+  CounterRng rng(seed ^ kLines, static_cast<std::uint64_t>(number / every));
+  const auto first = static_cast<std::int64_t>(rng.below(static_cast<std::uint64_t>(every)));
+  return (first + number) % every;
 }
 
 }  // namespace
@@ -95,18 +104,21 @@ DrawnRequest DrawnRequests::request(std::int64_t number) const {
   }
   DrawnRequest request;
   request.number = number;
+  request.path.owner = number * every_;
   if (load_.trace) {
-    const TraceRequest& line = load_.trace->requests[line_of(number)];
+    const std::int64_t of_all = number * every_ + place_in_block(load_.seed, number, every_);
+    const auto at = static_cast<std::size_t>(of_all) % load_.trace->requests.size();
+    const TraceRequest& line = load_.trace->requests[at];
     request.prompt = line.prompt;
     request.output = line.output;
     request.priority = line.priority;
     // A trace that begins again is one of other prompts.
-    request.path.shared = load_.trace->pieces_of(line_of(number));
-    request.path.offset = number * every_ - static_cast<std::int64_t>(line_of(number));
+    request.path.shared = load_.trace->pieces_of(at);
+    request.path.offset = of_all - static_cast<std::int64_t>(at);
+    request.path.owner = of_all;
   } else if (load_.common.end > 0) {
     request.path.shared = {&load_.common, 1};
   }
-  request.path.owner = number * every_;
   if (load_.prompt.law != LengthLaw::trace) request.prompt = length(load_.prompt, load_.seed, number);
   if (load_.output.law != LengthLaw::trace)
     request.output = length(load_.output, load_.seed ^ kOutputs, number);

@@ -29,6 +29,21 @@ CoupledRequests coupled_requests(const Setting& setting, const ParallelPlan& pla
   return {all, (all + coupled - 1) / coupled};
 }
 
+/// The requests whose caches are counted at least where the cache, the stack's share of what is free, has to hold
+/// `needed` of them: these, or, where they fit into all that is free and not into that share, as many as all that is
+/// free must hold for the share to hold these.
+std::int64_t least_resident(const Setting& setting, const std::vector<Bytes>& free,
+                            const std::vector<Bytes>& request, double needed) {
+  const double share = setting.system.stack.serving.kv_share;
+  double least = std::ceil(needed);
+  for (std::size_t stage = 0; stage < free.size(); ++stage) {
+    if (request[stage] <= Bytes(0)) continue;
+    const double room = free[stage] / request[stage];
+    if (needed > share * room && least <= room) least = std::ceil(needed / share);
+  }
+  return static_cast<std::int64_t>(least);
+}
+
 InferenceLatency latency(const serving::Spread& spread) { return {Seconds(spread.p50), Seconds(spread.p95)}; }
 
 }  // namespace
@@ -133,7 +148,8 @@ ServingShape serving_shape(const Setting& setting, const ParallelPlan& plan, con
   shape.clients = (requests + shape.groups - 1) / shape.groups;
   shape.slots = std::min({places / shape.groups, stack.max_batch, shape.clients});
   if (places >= requests) shape.slots = std::min(stack.max_batch, shape.clients);
-  shape.resident = std::min({requests, places, shape.groups * stack.max_batch});
+  shape.resident = std::max(std::min({requests, places, shape.groups * stack.max_batch}),
+                            least_resident(setting, free, request, 1));
   if (setting.workload.load) size_cache(setting, free, request, cached_tokens(setting), shape);
   return shape;
 }
@@ -151,8 +167,7 @@ void size_cache(const Setting& setting, const std::vector<Bytes>& free, const st
   shape.token_bytes = std::ranges::max(request).value() / each;
   const WorkloadSpec& workload = setting.workload;
   const auto longest = static_cast<double>(workload.longest_prompt() + workload.longest_output());
-  const auto needed = static_cast<std::int64_t>(std::ceil(groups * longest / each));
-  shape.resident = std::max(shape.resident, needed);
+  shape.resident = std::max(shape.resident, least_resident(setting, free, request, groups * longest / each));
 }
 
 Iteration full_decode(const WorkloadSpec& workload, const ServingShape& shape) {

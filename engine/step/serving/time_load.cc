@@ -132,7 +132,8 @@ void time_load(const InferenceInputs& in, const serving::Timer& timer, LoadTimin
   serving::LiveRules rules = live_rules(in);
   join_ranks(ranks, rules);
   rules.balance_wait = dealt ? stack.balance_wait : 0;
-  rules.first_prompts = stack.first_prompts.value();
+  // In steady state the warm-up of every server is over, however few requests each of them has had.
+  rules.first_prompts = load.statistic == ClientStatistic::steady ? 0 : stack.first_prompts.value();
   const serving::Timer of_ranks = [&](const serving::Iteration& i) { return timer(of_busiest(i, ranks)); };
   const serving::Timer& timed = ranks > 1 ? of_ranks : timer;
   // Each of `coupled` replicas takes as long as the busiest, and together they have no more clients than there are.

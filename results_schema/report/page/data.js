@@ -27,8 +27,8 @@ const FEASIBLE = DATA.statuses.find((status) => status.name === "ok")?.count ?? 
 /** The column of times that were executed, where some were. */
 const EXECUTED = DATA.columns.find((column) => column.name.startsWith("executed_"));
 
-/** Whether a column says of a plan what only those have whose prompts have a pool of GPUs of their own. */
-const isIdle = (column, row) => /^(prefill_|kv_transfer|ffn_gpus)/.test(column.name) && !(COLUMNS.get("prefill_data_parallel")?.at(row) > 0);
+/** Whether a column says of a plan what only those have whose prompts have a pool of GPUs of their own; caches may also come back from host and disk. */
+const isIdle = (column, row) => /^(prefill_|kv_transfer|ffn_gpus)/.test(column.name) && !(COLUMNS.get("prefill_data_parallel")?.at(row) > 0) && !(column.name === "kv_transfer_exposed_s" && column.at(row) > 0);
 /** What a column says of a plan. */
 const cellOf = (column, row) => (isIdle(column, row) ? MISSING : formatValue(column, column.at(row)));
 /** Columns that say something of one of the plans. */

@@ -13,9 +13,10 @@ namespace {
 
 using Align = TextTable::Align;
 
-/// Whether a class is shown: transfers of caches only where there are pools.
+/// Whether a class is shown: transfers of caches only where there are any.
 bool shown(const ModeComparison& comparison, const TimeClassRow& c) {
-  return c.time_class != TimeClass::kv_transfer || comparison.hierarchical.kv_bytes > Bytes(0);
+  return c.time_class != TimeClass::kv_transfer || comparison.hierarchical.kv_bytes > Bytes(0) ||
+         comparison.hierarchical.breakdown[c.time_class] > Seconds(0);
 }
 
 Json mode_json(const ModeComparison& comparison, const Prediction& prediction) {

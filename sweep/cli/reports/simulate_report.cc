@@ -479,7 +479,9 @@ Json to_json(const SimulatedPoint& point) {
     json["prefill_memory_peak_bytes"] = number(p.prefill_memory_peak.value(), memory_counted(p));
   }
   for (const TimeClassRow& row : kTimeClasses) {
-    if (row.time_class == TimeClass::kv_transfer && !point.plan.disaggregated()) continue;
+    if (row.time_class == TimeClass::kv_transfer && !point.plan.disaggregated() &&
+        p.breakdown[row.time_class] == Seconds(0))
+      continue;
     json["breakdown"][row.column] = number(p.breakdown[row.time_class].value(), p.has_times());
   }
   json["reason"] = name_of(p.reason);

@@ -123,6 +123,12 @@ std::vector<std::string> memory_notes(const Setting& setting, const Prediction& 
   if (part > 0 && !training)
     notes.push_back(fmt::format("the key-value cache takes {} of the memory in {}", format_bytes(part),
                                 name_of(setting.policy().kv_cache)));
+  if (!training && bytes > capacity && bytes - part <= capacity)
+    notes.push_back(
+        fmt::format("the cache, {} of what the rest leaves (stack.serving.kv_share), does not hold the "
+                    "longest request, of {} tokens",
+                    format_percent(setting.system.stack.serving.kv_share),
+                    format_count(setting.workload.longest_prompt() + setting.workload.longest_output())));
   return notes;
 }
 

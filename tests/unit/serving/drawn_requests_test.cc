@@ -129,6 +129,35 @@ TEST(DrawnRequests, ATraceBeginsAgainAMeanGapAfterItsEnd) {
   EXPECT_EQ(prompts, (std::vector<std::int32_t>{10, 20, 30, 10, 20}));
 }
 
+// Of a trace whose lengths return after every n requests, as long and short ones by turns do for n = 2: who gets one of
+// every n has each length as often as the trace, and the n-th part of its rate.
+TEST(DrawnRequests, OneOfEveryFewRequestsOfATraceIsAFairSample) {
+  for (const std::int64_t every : {2, 3, 4, 7}) {
+    LoadSpec load;
+    const auto trace = std::make_shared<Trace>();
+    const std::int64_t lines = every * every * 60;
+    for (std::int64_t i = 0; i < lines; ++i)
+      trace->requests.push_back({0.5 * static_cast<double>(i), static_cast<std::int32_t>(i % every) + 1,
+                                 static_cast<std::int32_t>(i / every) + 1, 0});
+    load.trace = trace;
+    load.prompt.law = load.output.law = LengthLaw::trace;
+    DrawnRequests draws(load, every);
+    std::vector<std::int64_t> of_kind(static_cast<std::size_t>(every)),
+        pairs(static_cast<std::size_t>(every * every));
+    for (std::int64_t i = 0; i < lines / every; ++i) {
+      const DrawnRequest request = draws.next_arrival();
+      EXPECT_EQ(request.output, i + 1) << "one of each of the blocks, in their order";
+      EXPECT_DOUBLE_EQ(request.sent, 0.5 * static_cast<double>(i * every));
+      EXPECT_EQ(request.path.owner, i * every + request.prompt - 1) << "by its number in the trace";
+      ++of_kind[static_cast<std::size_t>(request.prompt - 1)];
+      // The place in a block for each block of a round: what returns only after a round is met, too.
+      ++pairs[static_cast<std::size_t>(i % every * every + request.prompt - 1)];
+    }
+    for (const std::int64_t count : of_kind) EXPECT_EQ(count, 60) << every;
+    for (const std::int64_t count : pairs) EXPECT_GT(count, 0) << every;
+  }
+}
+
 /// Mean decode iterations of `tokens` tokens by the renewal equation: an iteration that gives j of them leaves
 /// tokens - j.
 double mean_steps(std::int64_t tokens, const std::vector<double>& shares) {

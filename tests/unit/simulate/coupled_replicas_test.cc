@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -224,6 +225,30 @@ TEST(CoupledReplicas, NoMoreRequestsAreInFlightThanClients) {
     const double in_flight = p.load.requests_per_s * p.e2e.value();
     EXPECT_NEAR(in_flight / static_cast<double>(clients), 1, 0.01) << clients;
     EXPECT_LE(p.decode_batch, static_cast<double>(clients));
+  }
+}
+
+// Long and short requests by turns, each alone: whichever replica stands for all, it meets as many of both, and the mean
+// time to the first token is the mean of theirs.
+TEST(CoupledReplicas, EachMeetsAllKindsOfRequestsOfATrace) {
+  for (const std::int32_t ranks : {2, 4}) {
+    const auto ttft = [&](std::int32_t even, std::int32_t odd) {
+      Setting setting = coupled_setting(ranks, 0);
+      const auto trace = std::make_shared<Trace>();
+      for (std::int32_t i = 0; i < 200; ++i)
+        trace->requests.push_back({60.0 * i, i % 2 == 0 ? even : odd, 20, 0});
+      LoadSpec load;
+      load.trace = trace;
+      load.prompt = {LengthLaw::trace, 0.5 * (even + odd), 1, 0, std::max(even, odd), std::min(even, odd)};
+      load.output = {LengthLaw::trace, 20, 1, 0, 20, 20};
+      load.requests = {200, false};
+      setting.workload.load = load;
+      return predict_coupled(setting, coupled_plan(1, ranks, ranks)).ttft.value();
+    };
+    const double longer = ttft(8000, 8000), shorter = ttft(100, 100);
+    ASSERT_GT(longer, 1.5 * shorter);
+    EXPECT_NEAR(ttft(8000, 100), 0.5 * (longer + shorter), 1e-6 * longer) << ranks;
+    EXPECT_NEAR(ttft(100, 8000), 0.5 * (longer + shorter), 1e-6 * longer) << ranks;
   }
 }
 

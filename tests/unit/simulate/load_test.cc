@@ -128,6 +128,52 @@ TEST(SimulatedLoad, ARequestThatNeverFitsFailsForMemory) {
   EXPECT_EQ(out.status, Status::memory);
 }
 
+// The cache is its share of what weights and activations leave. Where that share holds no request nothing is served,
+// whether or not all that is free would hold it.
+TEST(SimulatedLoad, AShareThatHoldsNoRequestFailsForMemory) {
+  Setting setting = loaded(1, 2);
+  for (const bool simulated : {true, false}) {
+    if (!simulated) setting.workload.load.reset();
+    setting.system.stack.serving.kv_share = 1;
+    const ParallelPlan plan = test::plan_of(1, 1, 1, 1);
+    const MemoryUse two = answer_to(setting, plan).memory;
+    const Bytes capacity = setting.system.device.memory_capacity();
+    // One request of 1,200 tokens: half of what two have.
+    const double free = (capacity - two.total() + two.kv_cache).value(), one = two.kv_cache.value() / 2;
+    ASSERT_GT(free, 4 * one);
+    setting.system.stack.serving.kv_share = 1.01 * one / free;
+    EXPECT_EQ(answer_to(setting, plan).status, Status::ok) << simulated;
+    setting.system.stack.serving.kv_share = 0.99 * one / free;
+    const Prediction out = Simulator(setting).run(plan);
+    EXPECT_EQ(out.status, Status::memory) << simulated;
+    EXPECT_NEAR(out.memory.kv_cache.value() / free, 1 / 0.99, one / free) << "as much as has this share";
+    EXPECT_GT(out.memory_peak, capacity);
+  }
+}
+
+// Four servers for three clients, and half a second for the first prompt of each: a run has it, the steady state is
+// what it would be without. Throughput x time in the system = clients (Little).
+TEST(SimulatedLoad, ColdStartsAreNoSteadyState) {
+  Setting setting = loaded(4, 3);
+  setting.workload.load->prompt = Lengths::fixed(10);
+  setting.workload.load->output = Lengths::fixed(10);
+  setting.workload.load->requests = {10, true};
+  setting.workload.load->warm_up = {2, true};
+  const ParallelPlan plan = test::plan_of(1, 1, 1, 4);
+  const auto e2e = [&](ClientStatistic statistic, double first_prompts) {
+    setting.workload.load->statistic = statistic;
+    setting.system.stack.serving.first_prompts = Seconds(first_prompts);
+    const Prediction out = answer_to(setting, plan);
+    if (statistic == ClientStatistic::steady) {
+      EXPECT_NEAR(out.load.requests_per_s * out.e2e.value() / 3, 1, 0.01) << first_prompts;
+    }
+    return out.e2e.value();
+  };
+  EXPECT_EQ(e2e(ClientStatistic::steady, 0.5), e2e(ClientStatistic::steady, 0));
+  EXPECT_GT(e2e(ClientStatistic::run, 0.5), e2e(ClientStatistic::run, 0) + 4 * 0.5 / 30)
+      << "one of the 30 on each server, and who comes behind it";
+}
+
 // Whoever reads prompts and whoever decodes, every request is served once, and its cache goes over the fabric.
 TEST(SimulatedLoad, PoolsServeIt) {
   ParallelPlan plan = test::plan_of(1, 1, 1, 1);

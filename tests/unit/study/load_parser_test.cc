@@ -84,7 +84,10 @@ TEST(SimulatedLoads, OpenLoop) {
   EXPECT_EQ(load.request_rate, 2);
   EXPECT_EQ(load.arrivals, ArrivalProcess::gamma);
   EXPECT_EQ(load.arrivals_cv, 2);
-  EXPECT_EQ(load.prompt, Lengths::lognormal(500, 1));
+  Lengths prompt = Lengths::lognormal(500, 1);
+  EXPECT_LT(load.prompt.longest, prompt.longest / 2) << "the longest that comes";
+  prompt.longest = load.prompt.longest;
+  EXPECT_EQ(load.prompt, prompt);
   EXPECT_EQ(load.output, Lengths::fixed(20));
   EXPECT_EQ(load.requests, (RequestCount{500, false}));
   EXPECT_EQ(load.warm_up, (RequestCount{50, false})) << "a tenth";
@@ -423,6 +426,13 @@ TEST(Traces, HostileOnesAreRefusedWithLineAndReason) {
   says(names + "2,99999999999999999999,5\n", "line 3: prompt_tokens");
   says(names + "2,10\n", "line 3: output_tokens is missing");
   says(names + "2,,5\n", "line 3: prompt_tokens is missing");
+  says(names + "2,1,024,5\n", "line 3: has 4 fields, but the first line names 3");
+  says(names + "2,10,5,\n", "line 3: has 4 fields");
+  for (const char* twice : {"arrival_s", "prompt_tokens", "output_tokens"})
+    says("arrival_s,prompt_tokens,output_tokens," + std::string(twice) + "\n0,10,5,7\n",
+         "line 1: has " + std::string(twice) + " twice");
+  EXPECT_TRUE(parse_trace("arrival_s,note,prompt_tokens,output_tokens,note\n0,,10,5\n"))
+      << "columns that nobody reads, and lines that end before them";
   says(names + "nan,10,5\n", "line 3: arrival_s is no time");
   says(names + "1e300,10,5\n", "line 3: arrival_s is too far");
   says(names + ",10,5\n", "line 3: arrival_s is missing");

@@ -359,6 +359,11 @@ TEST(Space, AxesOfThePoolThatPrefills) {
   good(replaced(space("prefill_gpus: 4, tensor_parallel: 4, data_parallel: [1]"), "gpus: 16",
                 "gpus: [8, 16]"));
   good(replaced(space("tensor_parallel: 8, data_parallel: 1"), "gpus: 16", "gpus: [8, 16]"));
+  // With a pool of one the other two are a replica; without one nothing fills three.
+  const std::string three =
+      replaced(space("tensor_parallel: 2, prefill_gpus: [0, 1]"), "gpus: 16", "gpus: 3");
+  EXPECT_EQ(good(three).space.prefill_gpus, (Degrees{0, 1}));
+  EXPECT_TRUE(reports(bad(replaced(three, "[0, 1]", "[0]")), "s.yaml:31:8: space", "no plan fills the 3"));
   says("prefill_tensor_parallel: 2", "s.yaml:31:34: space.prefill_tensor_parallel", "without prefill_gpus");
   EXPECT_TRUE(reports(bad(training("space: {prefill_gpus: 8}\n")), "s.yaml:31:23: space.prefill_gpus",
                       "has no effect in training"));
