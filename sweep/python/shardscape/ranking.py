@@ -7,6 +7,7 @@ from typing import Union
 import pandas as pd
 
 from . import results
+from ._columns import meant, rows_where, units_of
 from ._commands import PathLike
 from .errors import InputError
 
@@ -28,14 +29,15 @@ def top(
     source: a frame of `load`, `sweep` or `search`, or a result file. by: a column (None: the study's first objective),
     or a function of the frame that gives a number for each row, whose values become the column "objective": top(points,
     5, by=lambda p: p.step_time_s * p.memory_peak_bytes). larger: whether more is better; None: as the column says, and
-    less for functions. where: an expression of pandas ("zero_stage >= 1"), or a function that says which rows.
+    less for functions. where: an expression of pandas ("zero_stage >= 1") or one of `shardscape top --where` ("tp <= 8 and
+    step_time < 17 s"), or a function that says which rows.
     """
     frame = source if isinstance(source, pd.DataFrame) else results.load(source)
     if "status" not in frame or "point_id" not in frame:
         raise InputError("top: source: a frame with the columns point_id and status is expected")
     chosen = frame[frame["status"] == "ok"]
     if where is not None:
-        chosen = chosen.query(where) if isinstance(where, str) else chosen[where(chosen)]
+        chosen = rows_where(chosen, where) if isinstance(where, str) else chosen[where(chosen)]
     better = frame.attrs.get("better", {})
     if by is None:
         objectives = frame.attrs.get("objectives", "").split()
@@ -45,7 +47,7 @@ def top(
     if callable(by):
         chosen, name = chosen.assign(objective=pd.to_numeric(by(chosen))), "objective"
     else:
-        name = by
+        name = meant(by, units_of(frame)) if isinstance(by, str) else by
         if name not in chosen:
             raise InputError(f"top: by: there is no column '{name}'; columns: {', '.join(chosen.columns)}")
         if larger is None and name not in better:
