@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <type_traits>
 
 #include "engine/base/safe_text.h"
 #include "engine/spec/fabric_numbers.h"
@@ -54,14 +55,26 @@ std::string signed_seconds(double seconds) {
   return (seconds < 0 ? "-" : "+") + format_seconds(std::abs(seconds));
 }
 
-/// The value of a number with its unit.
+/// A number by the key that states it, and with its unit: of memory that of all stacks.
+struct NumberWords {
+  std::string key, value;
+};
 template <class Row, class Spec>
-std::string number_text(const Row& row, const Spec& spec) {
-  const double value = row.get(spec);
+NumberWords number_words(const Row& row, const Spec& spec) {
+  NumberWords words{std::string(row.path), ""};
+  double value = row.get(spec);
+  if constexpr (std::is_same_v<Spec, DimensionSpec>) words.key = row.key(spec);
+  if constexpr (std::is_same_v<Spec, DeviceSpec>) {
+    if (!row.total.empty()) {
+      words.key = words.key.substr(0, words.key.rfind('.') + 1).append(row.total);
+      value *= static_cast<double>(spec.hbm.stacks);
+    }
+  }
+  words.value = yaml::format_number(value);
   for (int dimension = 0; dimension <= static_cast<int>(yaml::Dimension::energy_per_bit); ++dimension)
     if (const auto of = static_cast<yaml::Dimension>(dimension); row.range.unit == yaml::row_of(of).unit)
-      return yaml::format_quantity(value, of);
-  return yaml::format_number(value);
+      words.value = yaml::format_quantity(value, of);
+  return words;
 }
 
 /// What a plan is: text of A and of B where they differ.
@@ -84,7 +97,7 @@ std::vector<Difference> plan_differences(const Comparison& of) {
                                const auto& of_b) {
     for (const auto& row : table)
       if (!row.same(of_a, of_b))
-        add(part + std::string(row.path), number_text(row, of_a), number_text(row, of_b));
+        add(part + number_words(row, of_a).key, number_words(row, of_a).value, number_words(row, of_b).value);
   };
   const System &from = a.system, &to = b.system;
   if (from.device.name == to.device.name) add_numbers("device.", device_numbers(), from.device, to.device);

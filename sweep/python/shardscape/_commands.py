@@ -136,7 +136,7 @@ def table_file(table: pd.DataFrame | PathLike, name: str = "table.csv") -> Itera
 def _cell(value: Any) -> Any:
     """A cell as tables write it: whole numbers without a point (a blank makes pandas turn a column into floats), truth
     values as 0 or 1, nothing where nothing is known."""
-    if value is None or value is pd.NA or value != value:
+    if value is None or value is pd.NA or isinstance(value, (float, np.floating)) and np.isnan(value):
         return ""
     if isinstance(value, (bool, np.bool_)):
         return int(value)
