@@ -105,6 +105,24 @@ void ConstantFit::give_up(const std::vector<std::size_t>& moving, std::size_t wh
   state.u = 0;
 }
 
+/// Gives up the free constant whose standard error is the largest share of it, where that is more than kMostError.
+bool ConstantFit::give_up_vaguest() {
+  constexpr double kMostError = 0.5;
+  State* vaguest = nullptr;
+  double most = kMostError;
+  for (const std::size_t i : free()) {
+    State& state = states_[i];
+    const double value = state.constant->value_at(state.u, state.prior);
+    const double share = value > 0 ? state.deviation * state.constant->slope(value) / value : 0;
+    if (share > most) vaguest = &state, most = share;
+  }
+  if (vaguest == nullptr) return false;
+  vaguest->why = fmt::format("its standard error would be {:.0f} % of it", 100 * most);
+  vaguest->free = false;
+  vaguest->u = 0;
+  return true;
+}
+
 /// Fits the free constants with s as large as the remaining errors. s is found by fitting again with the errors of the
 /// fit before; it may end within a factor of kEnough of its fixed point.
 Fit ConstantFit::settle(const Dataset& data) {
@@ -168,7 +186,7 @@ void ConstantFit::run(const Dataset& data) {
     const std::vector<Judgement> judgements = judge(found.information, found.point, task.low, task.high);
     const std::vector<std::size_t> given_up = to_give_up(judgements, found.point);
     for (const std::size_t j : given_up) give_up(moving, j, judgements);
-    if (!given_up.empty()) continue;
+    if (!given_up.empty() || give_up_vaguest()) continue;
     report_.typical_error = typical_error_;
     report_.converged = found.converged;
     report_.objective_before = loss_of(data.residuals({base_})[0], typical_error_);

@@ -46,6 +46,8 @@ class ConstantFit {
   void give_up(const std::vector<std::size_t>& moving, std::size_t which,
                const std::vector<struct Judgement>& judgements);
 
+  bool give_up_vaguest();
+
   std::vector<State> states_;
   Candidate base_;
   Progress progress_;

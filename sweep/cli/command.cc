@@ -230,6 +230,17 @@ fs::path study_file(const fs::path& file) {
   return (path || !plain.has_parent_path()) && fs::is_regular_file(ready, error) ? ready : file;
 }
 
+std::vector<std::string> ready_studies() {
+  std::vector<std::string> names;
+  std::error_code error;
+  if (const std::optional<fs::path> published = published_folder())
+    for (fs::directory_iterator at(published->parent_path() / "studies", error), end; !error && at != end;
+         at.increment(error))
+      if (at->path().extension() == ".yaml") names.push_back(at->path().stem().string());
+  std::ranges::sort(names);
+  return names;
+}
+
 sweep::Study load(const StudyArguments& arguments, const CommonOptions& common, bool quiet) {
   const GivenStudy* given = common.given;
   GivenStudy stored;

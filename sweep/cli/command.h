@@ -185,6 +185,8 @@ struct StudyArguments {
 /// The file, or where there is none the study of that name which comes with the program: "llama3.1-70b-64xa100", also
 /// with ".yaml", or its path in the project's folder, as examples have it.
 std::filesystem::path study_file(const std::filesystem::path& file);
+/// The names of the studies that come with the program, sorted.
+std::vector<std::string> ready_studies();
 /// Adds the arguments STUDY and --set to a command.
 void add_study_arguments(CLI::App& command, StudyArguments& arguments);
 /// Loads a study; BadInput with all of its problems. Unless `quiet`, prints on stderr what the study leaves out.

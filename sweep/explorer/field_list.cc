@@ -1,3 +1,5 @@
+// Walks the numbers of device, fabric, stack and workload with the tables that describe them, looks up each one's
+// value in the study's tree, and adds unit, range, meaning and the step by which its worth is told.
 #include "sweep/explorer/field_list.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Names of facts are the leaves of plan, stack, model and workload as trees, and a table of what follows from them; a
+// condition or a value of a data file is compiled once for all names and evaluated for the case at hand.
 #include "sweep/launch/facts.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// Asks every row of the framework's table what it says of the case, collects what no row says or a row refuses, and
+// writes what was said as command lines, YAML or TOML: one program, two pools with a router, or a deployment of
+// Dynamo.
 #include "sweep/launch/write_launch.h"
 
 #include <fmt/format.h>

@@ -1,14 +1,22 @@
 // A study that was read, and the simulation of its points.
 #include <fmt/format.h>
 
+#include <pybind11/numpy.h>
+
+#include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <tuple>
 
 #include "engine/base/suggest.h"
 #include "sweep/cli/commands/chosen_point.h"
 #include "sweep/cli/commands/fault_parser.h"
+#include "sweep/cli/reports/launch_report.h"
+#include "sweep/cli/reports/top_rows.h"
 #include "sweep/python/native.h"
 #include "sweep/runner/shared_networks.h"
+#include "sweep/space/expression.h"
+#include "sweep/study/column_names.h"
 #include "sweep/validate/table_columns.h"
 #include "sweep/yaml/loader.h"
 
@@ -127,6 +135,9 @@ Result simulate(const std::shared_ptr<Inputs>& inputs, const std::optional<std::
                 const std::vector<std::string>& faults, const py::dict& axes) {
   const sweep::Study& study = inputs->study();
   std::string text = point_text(axes);
+  std::optional<sweep::ChosenPoint> start;
+  if (text.empty()) start = cli::feasible_start(study);
+  if (start) text = cli::whole_point(start->plan, study.phase());
   sweep::ChosenPoint point = cli::choose_point(study, text, "simulate");
   const ExecutionMode how = mode_of(mode, study);
   FaultSet sick;
@@ -138,6 +149,45 @@ Result simulate(const std::shared_ptr<Inputs>& inputs, const std::optional<std::
       unlocked([&] { return inputs->simulate(point, how, sick, [&](Seconds) { return watch.go_on(); }); });
   watch.finish();
   return {inputs, std::move(text), std::move(point), std::move(prediction)};
+}
+
+/// Columns of a frame: name, unit, names of the codes.
+using Columns = std::vector<std::tuple<std::string, std::string, std::vector<std::string>>>;
+
+std::vector<results::ColumnInfo> infos(const Columns& columns) {
+  std::vector<results::ColumnInfo> list;
+  for (const auto& [name, unit, meanings] : columns) {
+    results::ColumnInfo& column = list.emplace_back();
+    column.name = name;
+    column.unit = unit;
+    column.meanings = meanings;
+  }
+  return list;
+}
+
+py::array_t<bool> rows_where(const std::string& text, const Columns& columns,
+                             const std::vector<py::array_t<double>>& values) {
+  std::vector<sweep::ExpressionName> names;
+  std::vector<std::size_t> sources;
+  const std::vector<results::ColumnInfo> list = infos(columns);
+  for (std::size_t i = 0; i < std::min(list.size(), values.size()); ++i) {
+    for (sweep::ExpressionName& name : cli::condition_names(list[i])) {
+      names.push_back(std::move(name));
+      sources.push_back(i);
+    }
+  }
+  const auto condition = sweep::Expression::parse(text, names);
+  if (!condition)
+    throw cli::BadInput(fmt::format("where: position {} of \"{}\": {}", condition.error().offset + 1, text,
+                                    condition.error().message));
+  const py::ssize_t rows = values.empty() ? 0 : values.front().size();
+  py::array_t<bool> holds(rows);
+  std::vector<double> row(names.size());
+  for (py::ssize_t i = 0; i < rows; ++i) {
+    for (const std::size_t name : condition->references()) row[name] = values[sources[name]].at(i);
+    holds.mutable_at(i) = condition->holds(row);
+  }
+  return holds;
 }
 
 /// The settings of the workload that have one value in the whole study, by the names of columns.
@@ -229,6 +279,19 @@ void add_study(py::module_& module) {
       if (column.use == validate::ColumnUse::expected) names.emplace_back(column.name);
     return names;
   });
+  module.def(
+      "column_meant",
+      [](const std::string& text, const Columns& columns) {
+        for (const results::ColumnInfo& column : infos(columns)) {
+          const std::vector<std::string> names = sweep::names_of_column(column);
+          if (std::ranges::find(names, sweep::without_path(text)) != names.end()) return column.name;
+        }
+        return text;
+      },
+      py::arg("text"), py::arg("columns"), "The column that a name means; the text itself where it is none.");
+  module.def(
+      "rows_where", rows_where, py::arg("text"), py::arg("columns"), py::arg("values"),
+      "Whether the condition of `top --where` holds, by row; `values`: an array of numbers for each column.");
   module.def("ready_studies", [] {
     const auto published = cli::published_folder();
     if (!published) throw std::runtime_error("the studies that belong to this package are gone");

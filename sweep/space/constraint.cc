@@ -33,6 +33,7 @@ const std::vector<Name>& table() {
                             : row.kind == AxisKind::flag ? NameKind::truth
                                                          : NameKind::number;
       names.push_back({{std::string(row.name), kind, {row.names.begin(), row.names.end()}}, &row});
+      if (row.column != row.name) names.back().name.also = {row.column};
     };
     const auto add_axes = [&](AxisKind kind, AxisKind other) {
       for (const PlanAxisRow& row : kPlanRows) {

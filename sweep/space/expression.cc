@@ -1,19 +1,18 @@
-// Expressions in three steps: Lexer splits the text into tokens; ExpressionParser, by recursive descent, checks types
-// and emits postfix code; Expression::holds() evaluates that code on a stack of fixed size.
+// Expressions in three steps: ExpressionLexer splits the text into tokens; ExpressionParser, by recursive descent, checks
+// types and emits postfix code; Expression::holds() evaluates that code on a stack of fixed size.
 #include "sweep/space/expression.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <utility>
 
 #include "engine/base/check.h"
 #include "engine/base/suggest.h"
-#include "sweep/space/number_unit.h"
+#include "sweep/space/expression_lexer.h"
 #include "sweep/space/quote.h"
 
 namespace shardscape::sweep {
@@ -23,149 +22,9 @@ namespace {
 constexpr std::size_t kMaxStack = 32;    ///< most values held at once while evaluating
 constexpr std::size_t kMaxNesting = 64;  ///< parentheses, "not" and unary minus inside one another
 
-enum class TokenKind : std::uint8_t { end, number, word, quoted, symbol };
-
-struct Token {
-  TokenKind kind = TokenKind::end;
-  std::size_t offset = 0;
-  std::string_view text;  ///< text of the token, without quotes
-  double number = 0;
-  bool rate = false;           ///< a number with the unit of a rate
-  std::string_view unit = {};  ///< of a number with another unit, as ExpressionName has it
-};
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
 std::string describe(const Token& token) {
   return token.kind == TokenKind::end ? "the end of the expression" : quote(token.text);
 }
-
-using Failure = tl::unexpected<ExpressionError>;
-Failure fail(std::size_t offset, std::string message) {
-  return Failure(ExpressionError{offset, std::move(message)});
-}
-
-/// Splits the text into tokens. A word may begin with a digit, such as "1f1b".
-class Lexer {
- public:
-  explicit Lexer(std::string_view text) : text_(text) {}
-
-  tl::expected<Token, ExpressionError> next() {
-    while (at_ < text_.size() && is_space(text_[at_])) ++at_;
-    if (at_ == text_.size()) return Token{TokenKind::end, at_, {}, 0};
-    const char c = text_[at_];
-    if (c == '\'' || c == '"') return quoted(c);
-    const bool fraction = c == '.' && at_ + 1 < text_.size() && is_digit(text_[at_ + 1]);
-    if (is_digit(c) || fraction) {
-      if (const std::optional<Token> token = number()) return *token;
-    }
-    if (is_word_char(c)) return word();
-    return symbol();
-  }
-
- private:
-  std::optional<Token> number() {
-    Token token{TokenKind::number, at_, {}, 0};
-    const char* const begin = text_.data() + at_;
-    const char* const end = text_.data() + text_.size();
-    const auto [stop, error] = std::from_chars(begin, end, token.number);
-    if (error != std::errc()) return std::nullopt;
-    const std::string_view behind(stop, static_cast<std::size_t>(end - stop));
-    if (!behind.empty() && is_word_char(behind.front()) && unit_at(behind) == nullptr)
-      return std::nullopt;  // a name such as 1f1b
-    token.text = text_.substr(at_, static_cast<std::size_t>(stop - begin));
-    at_ += token.text.size();
-    read_unit(token);
-    return token;
-  }
-
-  /// Takes the unit behind a number, which no name may follow.
-  void read_unit(Token& token) {
-    const std::size_t first = text_.find_first_not_of(' ', at_);
-    if (first == std::string_view::npos) return;
-    const std::string_view rest = text_.substr(first);
-    const auto take = [&](std::size_t length) { at_ = first + length; };
-    if (rest.front() == '%' && !operand_begins(rest.substr(1))) {
-      token.number /= 100;
-      token.unit = "1";
-      return take(1);
-    }
-    const NumberUnit* const known = unit_at(rest);
-    if (known == nullptr) return read_rate(token);
-    token.number = token.number * known->factor / known->divisor;
-    token.unit = known->unit;
-    take(known->text.size());
-  }
-
-  /// Whether an operand follows, so that a '%' before it is the remainder of a division.
-  static bool operand_begins(std::string_view rest) {
-    while (!rest.empty() && is_space(rest.front())) rest.remove_prefix(1);
-    if (rest.empty()) return false;
-    const auto is_operator = [&](std::string_view word) {
-      return rest.starts_with(word) && (rest.size() == word.size() || !is_word_char(rest[word.size()]));
-    };
-    if (is_operator("and") || is_operator("or")) return false;
-    return is_word_char(rest.front()) || rest.front() == '(' || rest.front() == '.' || rest.front() == '-';
-  }
-
-  /// Takes the unit of a rate: 4 /s, 180 /min.
-  void read_rate(Token& token) {
-    const std::size_t slash = text_.find_first_not_of(' ', at_);
-    constexpr std::pair<std::string_view, double> kUnits[] = {{"/s", 1}, {"/min", 60}};
-    for (const auto& [unit, seconds] : kUnits) {
-      if (slash == std::string_view::npos || !text_.substr(slash).starts_with(unit)) continue;
-      const std::size_t end = slash + unit.size();
-      if (end < text_.size() && is_word_char(text_[end])) continue;
-      token.number /= seconds;  // rounded as parse_request_rate() does
-      token.rate = true;
-      at_ = end;
-    }
-  }
-
-  Token word() {
-    std::size_t stop = at_;
-    const auto is_dot = [&](std::size_t at) {  // between the parts of a path
-      return text_[at] == '.' && !is_digit(text_[at_]) && at + 1 < text_.size() &&
-             is_word_char(text_[at + 1]);
-    };
-    while (stop < text_.size() && (is_word_char(text_[stop]) || is_dot(stop))) ++stop;
-    const Token token{TokenKind::word, at_, text_.substr(at_, stop - at_), 0};
-    at_ = stop;
-    return token;
-  }
-
-  tl::expected<Token, ExpressionError> quoted(char mark) {
-    const std::size_t close = text_.find(mark, at_ + 1);
-    if (close == std::string_view::npos) return fail(at_, "this quote is never closed");
-    const Token token{TokenKind::quoted, at_, text_.substr(at_ + 1, close - at_ - 1), 0};
-    at_ = close + 1;
-    return token;
-  }
-
-  tl::expected<Token, ExpressionError> symbol() {
-    static constexpr auto kSymbols = std::to_array<std::string_view>(
-        {"==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "(", ")"});
-    const std::string_view rest = text_.substr(at_);
-    for (const std::string_view candidate : kSymbols) {
-      if (rest.starts_with(candidate)) {
-        const Token token{TokenKind::symbol, at_, rest.substr(0, candidate.size()), 0};
-        at_ += candidate.size();
-        return token;
-      }
-    }
-    if (rest.starts_with("&&")) return fail(at_, "unknown operator '&&': write 'and'");
-    if (rest.starts_with("||")) return fail(at_, "unknown operator '||': write 'or'");
-    if (rest.front() == '=') return fail(at_, "unknown operator '=': write '=='");
-    if (rest.front() == '!') return fail(at_, "unknown operator '!': write 'not'");
-    const auto byte = static_cast<unsigned char>(rest.front());
-    const bool printable = byte >= 0x20 && byte < 0x7f;
-    return fail(at_, printable ? "unexpected character " + quote(rest.substr(0, 1)) : "unexpected character");
-  }
-
-  std::string_view text_;
-  std::size_t at_ = 0;
-};
 
 }  // namespace
 
@@ -173,18 +32,19 @@ class Lexer {
 class ExpressionParser {
  public:
   ExpressionParser(std::string_view text, std::span<const ExpressionName> names)
-      : lexer_(text), names_(names) {
+      : lexer_(text, names), names_(names) {
     result_.text_ = std::string(text);
   }
 
   /// `condition`: the whole must be a truth value.
   tl::expected<Expression, ExpressionError> parse(bool condition) {
-    if (auto started = advance(); !started) return Failure(started.error());
+    if (auto started = advance(); !started) return ExpressionFailure(started.error());
     if (token_.kind == TokenKind::end) return fail(0, "empty expression; write a condition such as 'a <= 8'");
     auto whole = disjunction();
-    if (!whole) return Failure(whole.error());
+    if (!whole) return ExpressionFailure(whole.error());
     const bool resolved = whole->type != Type::word;
-    if (auto due = condition || !resolved ? require_truth(*whole) : Done(); !due) return Failure(due.error());
+    if (auto due = condition || !resolved ? require_truth(*whole) : Done(); !due)
+      return ExpressionFailure(due.error());
     result_.truth_ = whole->type == Type::truth;
     if (token_.kind != TokenKind::end) {
       return fail(token_.offset, "unexpected " + describe(token_) + "; an operator or the end is due here");
@@ -215,7 +75,7 @@ class ExpressionParser {
 
   Done advance() {
     auto token = lexer_.next();
-    if (!token) return Failure(token.error());
+    if (!token) return ExpressionFailure(token.error());
     token_ = *token;
     return {};
   }
@@ -235,10 +95,12 @@ class ExpressionParser {
     return {};
   }
 
-  Failure unknown(const Token& token) const {
+  ExpressionFailure unknown(const Token& token) const {
     std::vector<std::string> known;
     for (const ExpressionName& name : names_) known.push_back(name.name);
-    std::string hint = did_you_mean(token.text, known);
+    std::vector<std::string> all = known;
+    for (const ExpressionName& name : names_) all.insert(all.end(), name.also.begin(), name.also.end());
+    std::string hint = did_you_mean(token.text, all);
     constexpr std::size_t kFew = 64;  // whoever has more lists them where they are asked for
     if (hint.empty() && known.size() <= kFew) hint = "; known names: " + join_names(known);
     return fail(token.offset, "unknown name " + quote(token.text) + hint);
@@ -269,13 +131,13 @@ class ExpressionParser {
   Parsed logical(std::string_view word, Op op, Next next) {
     Parsed left = next();
     while (left && at_word(word)) {
-      if (auto ok = require_truth(*left); !ok) return Failure(ok.error());
+      if (auto ok = require_truth(*left); !ok) return ExpressionFailure(ok.error());
       const std::size_t offset = token_.offset;
-      if (auto ok = advance(); !ok) return Failure(ok.error());
+      if (auto ok = advance(); !ok) return ExpressionFailure(ok.error());
       Parsed right = next();
       if (!right) return right;
-      if (auto ok = require_truth(*right); !ok) return Failure(ok.error());
-      if (auto ok = emit(op, offset); !ok) return Failure(ok.error());
+      if (auto ok = require_truth(*right); !ok) return ExpressionFailure(ok.error());
+      if (auto ok = emit(op, offset); !ok) return ExpressionFailure(ok.error());
       left->type = Type::truth;
     }
     return left;
@@ -298,12 +160,12 @@ class ExpressionParser {
   Parsed prefixed(Op op, Type result, const Next& next, const Require& require) {
     const Token first = token_;
     if (++nesting_ > kMaxNesting) return fail(first.offset, "the expression is nested too deeply");
-    if (auto ok = advance(); !ok) return Failure(ok.error());
+    if (auto ok = advance(); !ok) return ExpressionFailure(ok.error());
     Parsed operand = next();
     --nesting_;
     if (!operand) return operand;
-    if (auto ok = require(*operand); !ok) return Failure(ok.error());
-    if (auto ok = emit(op, first.offset); !ok) return Failure(ok.error());
+    if (auto ok = require(*operand); !ok) return ExpressionFailure(ok.error());
+    if (auto ok = emit(op, first.offset); !ok) return ExpressionFailure(ok.error());
     operand->type = result;
     return operand;
   }
@@ -327,11 +189,11 @@ class ExpressionParser {
     const std::optional<Op> op = comparison_op();
     if (!op) return left;
     const Token sign = token_;
-    if (auto ok = advance(); !ok) return Failure(ok.error());
+    if (auto ok = advance(); !ok) return ExpressionFailure(ok.error());
     Parsed right = left->type == Type::choice ? choice_value(left->name) : sum();
     if (!right) return right;
-    if (auto ok = check_comparison(*left, sign, *right); !ok) return Failure(ok.error());
-    if (auto ok = emit(*op, sign.offset); !ok) return Failure(ok.error());
+    if (auto ok = check_comparison(*left, sign, *right); !ok) return ExpressionFailure(ok.error());
+    if (auto ok = emit(*op, sign.offset); !ok) return ExpressionFailure(ok.error());
     if (comparison_op()) {
       return fail(token_.offset, "comparisons do not chain; write 'a < b and b < c'");
     }
@@ -385,8 +247,8 @@ class ExpressionParser {
       return fail(token.offset, quote(names_[name].name) +
                                     " compares with one of its names: " + join_names(names_[name].choices));
     }
-    if (auto ok = advance(); !ok) return Failure(ok.error());
-    if (auto ok = emit_value(name, token); !ok) return Failure(ok.error());
+    if (auto ok = advance(); !ok) return ExpressionFailure(ok.error());
+    if (auto ok = emit_value(name, token); !ok) return ExpressionFailure(ok.error());
     return Operand{Type::number, token, 0};
   }
 
@@ -409,17 +271,17 @@ class ExpressionParser {
     while (left) {
       const auto op = std::ranges::find_if(ops, [this](const auto& entry) { return at_symbol(entry.first); });
       if (op == ops.end()) break;
-      if (auto ok = require_number(*left); !ok) return Failure(ok.error());
+      if (auto ok = require_number(*left); !ok) return ExpressionFailure(ok.error());
       const std::size_t offset = token_.offset;
-      if (auto ok = advance(); !ok) return Failure(ok.error());
+      if (auto ok = advance(); !ok) return ExpressionFailure(ok.error());
       const bool divides = op->second == Op::divide || op->second == Op::modulo;
       if (divides && token_.kind == TokenKind::number && token_.number == 0) {
         return fail(token_.offset, "a division by 0 has no value");
       }
       Parsed right = next();
       if (!right) return right;
-      if (auto ok = require_number(*right); !ok) return Failure(ok.error());
-      if (auto ok = emit(op->second, offset); !ok) return Failure(ok.error());
+      if (auto ok = require_number(*right); !ok) return ExpressionFailure(ok.error());
+      if (auto ok = emit(op->second, offset); !ok) return ExpressionFailure(ok.error());
       const bool adds = op->second == Op::add || op->second == Op::subtract;
       if (adds && left->rate != right->rate && left->beside.kind == TokenKind::end)
         left->beside = (left->rate ? *right : *left).token;
@@ -462,24 +324,38 @@ class ExpressionParser {
     if (!operand || at_word("and") || at_word("or") || at_word("not")) {
       return fail(token.offset, "a number, a name or '(' is due here, not " + describe(token));
     }
-    if (auto ok = advance(); !ok) return Failure(ok.error());
+    if (auto ok = advance(); !ok) return ExpressionFailure(ok.error());
     if (token.kind == TokenKind::number) return push_number(token, token.number, Type::number);
     if (token.kind == TokenKind::quoted) return Operand{Type::word, token, 0};
     std::string name(token.text);  // or a path of a study
     for (const std::string_view section : {"space.", "workload.", "hardware."})
       if (name.starts_with(section)) name.erase(0, section.size());
     std::ranges::replace(name, '.', '_');
-    const auto found = std::ranges::find(names_, name, &ExpressionName::name);
-    if (found != names_.end()) return push_name(token, static_cast<std::size_t>(found - names_.begin()));
+    if (const std::optional<std::size_t> found = find_name(name)) return push_name(token, *found);
     if (token.text == "true") return push_number(token, 1, Type::truth);
     if (token.text == "false") return push_number(token, 0, Type::truth);
     return Operand{Type::word, token, 0};
   }
 
+  /// The name that is spelt so; else one of which it is another name, or that differs in capitals alone.
+  [[nodiscard]] std::optional<std::size_t> find_name(std::string_view text) const {
+    const auto first = [&](const auto& is_it) -> std::optional<std::size_t> {
+      const auto found = std::ranges::find_if(names_, is_it);
+      if (found == names_.end()) return std::nullopt;
+      return static_cast<std::size_t>(found - names_.begin());
+    };
+    if (const auto own = first([&](const ExpressionName& name) { return name.name == text; })) return own;
+    if (text == "true" || text == "false") return std::nullopt;
+    const auto spelt = [&](std::string_view name) { return same_letters(name, text); };
+    return first([&](const ExpressionName& name) {
+      return spelt(name.name) || std::ranges::any_of(name.also, spelt);
+    });
+  }
+
   Parsed parenthesised() {
     const Token open = token_;
     if (++nesting_ > kMaxNesting) return fail(open.offset, "the expression is nested too deeply");
-    if (auto ok = advance(); !ok) return Failure(ok.error());
+    if (auto ok = advance(); !ok) return ExpressionFailure(ok.error());
     Parsed inside = disjunction();
     --nesting_;
     if (!inside) return inside;
@@ -487,12 +363,12 @@ class ExpressionParser {
       return fail(token_.offset, fmt::format("')' is due here, not {}; the '(' at position {} is not closed",
                                              describe(token_), open.offset + 1));
     }
-    if (auto ok = advance(); !ok) return Failure(ok.error());
+    if (auto ok = advance(); !ok) return ExpressionFailure(ok.error());
     return inside;
   }
 
   Parsed push_number(const Token& token, double number, Type type) {
-    if (auto ok = emit(Op::push_number, token.offset, 0, number); !ok) return Failure(ok.error());
+    if (auto ok = emit(Op::push_number, token.offset, 0, number); !ok) return ExpressionFailure(ok.error());
     Operand operand{type, token, 0, token.rate};
     operand.unit = token.unit;
     operand.quantity = !token.unit.empty();
@@ -500,7 +376,7 @@ class ExpressionParser {
     return operand;
   }
   Parsed push_name(const Token& token, std::size_t name) {
-    if (auto ok = emit(Op::push_name, token.offset, name); !ok) return Failure(ok.error());
+    if (auto ok = emit(Op::push_name, token.offset, name); !ok) return ExpressionFailure(ok.error());
     result_.references_.push_back(name);
     const NameKind kind = names_[name].kind;
     const Type type = kind == NameKind::choice  ? Type::choice
@@ -512,7 +388,7 @@ class ExpressionParser {
     return operand;
   }
 
-  Lexer lexer_;
+  ExpressionLexer lexer_;
   std::span<const ExpressionName> names_;
   Token token_;
   Expression result_;

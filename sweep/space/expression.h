@@ -8,7 +8,8 @@
 //
 // A number may have a unit behind it: of time (ns us ms s min h), data (B kB MB GB TB KiB MiB GiB TiB), data per time
 // (GB/s), frequency (GHz), 1/time (/s /min), or %. It is taken in SI units; where both sides of a comparison have one
-// it must be the same. `40 %` before an operand is the remainder. Dots in a name are underscores.
+// it must be the same. `40 %` before an operand is the remainder. Dots in a name are underscores; capitals do not count
+// where no other name is meant.
 //
 // Arithmetic is that of double: x / 0 and x % 0 give infinity or NaN, and every comparison with NaN but != is
 // false.
@@ -36,6 +37,7 @@ struct ExpressionName {
   std::string unit = {};   ///< UDUNITS: "s", "byte", "byte s-1", "Hz"; "1": none; empty: not known, or a rate
   bool gigabytes = false;  ///< device memory: a number below 1e6 without a unit was not meant in bytes
   std::string zero = {};   ///< another name of the first choice
+  std::vector<std::string> also = {};  ///< further names, such as headings: "step time", "tokens/s/GPU"
 };
 
 struct ExpressionError {

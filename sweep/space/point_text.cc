@@ -11,6 +11,7 @@
 
 #include "engine/base/suggest.h"
 #include "engine/base/words.h"
+#include "sweep/space/axis_names.h"
 #include "sweep/space/design_space.h"
 #include "sweep/space/quote.h"
 
@@ -50,7 +51,8 @@ class PointParser {
     if (sign == std::string_view::npos) {
       return problems_.add(std::string(entry), "write it as key=value, such as tp=8");
     }
-    const std::string_view key = trimmed(entry.substr(0, sign));
+    std::string_view key = trimmed(entry.substr(0, sign));
+    if (const PlanAxisRow* const axis = find_axis(key)) key = axis->name;
     if (std::ranges::find(known_, key) == known_.end()) {
       return problems_.add(std::string(key), unknown_key(key));
     }

@@ -14,9 +14,11 @@
 #include "engine/base/safe_text.h"
 #include "sweep/space/constraint.h"
 #include "sweep/study/axis_values.h"
+#include "sweep/study/column_names.h"
 #include "sweep/study/evidence_of.h"
 #include "sweep/study/faults_parser.h"
 #include "sweep/study/hardware_axes.h"
+#include "sweep/study/idle_links.h"
 #include "sweep/study/limits_parser.h"
 #include "sweep/study/load_parser.h"
 #include "sweep/study/overrides.h"
@@ -95,6 +97,8 @@ class StudyParser {
     study_.resolved_yaml = resolved();
     note_assumed_shares();
     note_long_sequences();
+    for (std::string& line : idle_links(study_.systems, loader_.linked_devices()))
+      study_.assumptions.push_back(std::move(line));
     study_.warned_of = study_.assumptions.size();
     for (const std::string& line : {stack_policies(study_), lockstep_clients(study_)})
       if (!line.empty()) study_.assumptions.push_back(line);
@@ -454,22 +458,20 @@ class StudyParser {
   }
 
   void read_objectives() {
-    if (const yaml::Node* node = root_.find("objectives"); node != nullptr && node->is_list()) {
-      if (node->items.empty()) {
-        diagnostics_.add(node->where, "objectives", "an empty list; name a column, such as step_time_s");
-      }
-    }
+    if (const yaml::Node* node = root_.find("objectives");
+        node != nullptr && node->is_list() && node->items.empty())
+      diagnostics_.add(node->where, "objectives", "an empty list; name a column, such as step_time_s");
     for (const yaml::Node* item : texts("objectives")) {
       const std::vector<std::string>& known = options_.objective_columns;
-      const bool listed = std::ranges::find(study_.objectives, item->text) != study_.objectives.end();
-      if (!known.empty() && std::ranges::find(known, item->text) == known.end()) {
-        diagnostics_.add(
-            item->where, "objectives",
-            "unknown column \"" + item->text + '"' + yaml::suggestion(item->text, known, "columns"));
+      const std::string name = column_meant(item->text, known);
+      const bool listed = std::ranges::find(study_.objectives, name) != study_.objectives.end();
+      if (!known.empty() && std::ranges::find(known, name) == known.end()) {
+        diagnostics_.add(item->where, "objectives",
+                         "unknown column \"" + name + '"' + yaml::suggestion(name, known, "columns"));
       } else if (listed) {
         diagnostics_.add(item->where, "objectives", item->text + " is in the list twice");
       } else {
-        study_.objectives.push_back(item->text);
+        study_.objectives.push_back(name);
       }
     }
     for (const std::string& name : study_.objectives) {
@@ -655,6 +657,7 @@ tl::expected<Study, yaml::Diagnostics> parse_study(const std::string& text, cons
   yaml::Diagnostics diagnostics;
   std::optional<yaml::Node> root = yaml::parse(text, name, diagnostics);
   if (!root) return yaml::refused(std::move(diagnostics));
+  name_axes(*root, diagnostics);
   if (root->is_map())
     for (const std::string& setting : options.overrides) apply_override(*root, setting, diagnostics);
   if (options.rates_instead && root->is_map())

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "sweep/space/axis_names.h"
 #include "sweep/yaml/closest_names.h"
 
 namespace shardscape::sweep {
@@ -64,6 +65,19 @@ std::optional<yaml::Node> choose_variants(const yaml::Node& axis, const yaml::No
 
 }  // namespace
 
+void name_axes(yaml::Node& root, yaml::Diagnostics& diagnostics) {
+  yaml::Node* const space = root.is_map() ? root.find("space") : nullptr;
+  if (space == nullptr || !space->is_map()) return;
+  for (yaml::Entry& entry : space->entries) {
+    const PlanAxisRow* const axis = find_axis(entry.key);
+    if (axis == nullptr || entry.key != axis->name || entry.key == axis->column) continue;
+    if (space->find(axis->column) != nullptr)
+      diagnostics.add(entry.value.where, "space." + entry.key,
+                      std::string("is another name of space.") + axis->column + ", which is given, too");
+    entry.key = axis->column;
+  }
+}
+
 void apply_override(yaml::Node& root, const std::string& setting, yaml::Diagnostics& diagnostics) {
   const yaml::Location where{std::make_shared<const std::string>("--set " + setting), 0, 0};
   const std::size_t equals = setting.find('=');
@@ -75,6 +89,9 @@ void apply_override(yaml::Node& root, const std::string& setting, yaml::Diagnost
   if (is_of_machine(root, key)) key.insert(0, kHardware);
   std::optional<yaml::Node> value = parse_value(setting.substr(equals + 1), where, key, diagnostics);
   if (!value) return;
+  name_axes(root, diagnostics);
+  if (const PlanAxisRow* const axis = find_axis(key); axis != nullptr && key.starts_with("space."))
+    key = std::string("space.") + axis->column;
   const std::vector<std::string> parts = split_key(key);
   if (std::ranges::any_of(parts, &std::string::empty)) {
     diagnostics.add(where, key, "has an empty part between its dots");

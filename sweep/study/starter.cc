@@ -231,7 +231,13 @@ class StarterWriter {
     const double memory =
         starter_.cluster.device.memory_capacity().value() * static_cast<double>(std::min(group, n));
     const bool full = 2 * model_.parameters() > 0.8 * memory;
-    precision(full && multiplies(PolicyName::fp8) ? PolicyName::fp8 : widest());
+    const bool as_stored = starter_.checkpoint && multiplies(*starter_.checkpoint);
+    if (starter_.checkpoint)
+      note("  ", fmt::format("the checkpoint's weights are in {}{}", name_of(*starter_.checkpoint),
+                             as_stored ? "" : ", which the device does not multiply"));
+    precision(as_stored                             ? *starter_.checkpoint
+              : full && multiplies(PolicyName::fp8) ? PolicyName::fp8
+                                                    : widest());
     write_degrees();
     if (n > 1) {
       const std::int64_t pool = n / 2;

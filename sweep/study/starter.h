@@ -4,11 +4,13 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "engine/spec/model.h"
 #include "engine/spec/phase.h"
+#include "engine/spec/precision_policy.h"
 #include "sweep/yaml/preset_specs.h"
 
 namespace shardscape::sweep {
@@ -42,6 +44,8 @@ struct Starter {
   std::int64_t gpus = 0;  ///< a number that the cluster comes in
   Phase phase = Phase::training;
   std::string model_reference, cluster_reference, stack_reference;
+  std::optional<PolicyName> checkpoint =
+      {};  ///< the precision of the weights, where the model's config says it
   std::map<std::string, std::string, std::less<>> given = {};  ///< values of kStarterKeys, as YAML
 };
 

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "sweep/study/axis_values.h"
+#include "sweep/study/column_names.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/value.h"
 
@@ -44,6 +45,7 @@ class StoreParser {
     return parse_axis<std::string>(
         {node, path, diagnostics_}, [&](const yaml::Node& item) -> yaml::Parsed<std::string> {
           auto name = yaml::scalar_text(item, "text");
+          if (name) *name = column_meant(*name, known);
           if (!name || known.empty() || std::ranges::find(known, *name) != known.end()) return name;
           return tl::unexpected("unknown column \"" + *name + '"' +
                                 yaml::suggestion(*name, known, "columns"));

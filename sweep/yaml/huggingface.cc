@@ -1,3 +1,5 @@
+// Scans the text for nesting and keys given twice, finds the language model inside the config, and has the family
+// that model_type names read it; unknown families and syntax errors are said with their places.
 #include "sweep/yaml/huggingface.h"
 
 #include <fmt/format.h>
@@ -146,6 +148,15 @@ std::optional<ModelSpec> read_huggingface(const std::string& text, const std::st
   if (!config.failed()) config.report(model.validate());
   if (config.failed()) return std::nullopt;
   return model;
+}
+
+std::optional<PolicyName> checkpoint_precision(const std::string& text) {
+  if (scan(text).too_deep) return std::nullopt;
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  const Json config = language_model(json);
+  const auto at = config.find("quantization_config");
+  return at == config.end() ? std::nullopt : number_format(*at);
 }
 
 std::optional<HuggingFaceShape> huggingface_shape(const std::string& text) {

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "engine/spec/model.h"
+#include "engine/spec/precision_policy.h"
 #include "sweep/yaml/diagnostics.h"
 
 namespace shardscape::yaml {
@@ -17,6 +18,10 @@ namespace shardscape::yaml {
 /// `source` is the name of the file in messages.
 std::optional<ModelSpec> read_huggingface(const std::string& text, const std::string& name,
                                           const std::string& source, Diagnostics& diagnostics);
+
+/// The precision of the weights of a config's checkpoint, as its quantization_config says; nothing where it has none, or
+/// one that is not modelled.
+std::optional<PolicyName> checkpoint_precision(const std::string& text);
 
 /// What most families call alike; 0: none, or not known. `ffn_hidden`: the width of the MLP, or of an expert.
 struct HuggingFaceShape {

@@ -110,13 +110,23 @@ void HuggingFaceConfig::first_layers(const char* key, std::int64_t& count) {
   if (next > 0) count = next;
 }
 
+std::optional<PolicyName> number_format(const Json& quantisation) {
+  // What methods and formats are called (transformers, ModelOpt, compressed-tensors), the narrowest first, as caches may
+  // have another one.
+  constexpr std::pair<std::string_view, PolicyName> kFormats[] = {
+      {"nvfp4", PolicyName::nvfp4},        {"modelopt_fp4", PolicyName::nvfp4},
+      {"mxfp4", PolicyName::fp4},          {"mxfp8", PolicyName::mxfp8},
+      {"\"fp8\"", PolicyName::fp8},        {"fbgemm_fp8", PolicyName::fp8},
+      {"float-quantized", PolicyName::fp8}};
+  if (!quantisation.is_object()) return std::nullopt;
+  const std::string said = lower_case(quantisation.dump(-1, ' ', false, Json::error_handler_t::replace));
+  for (const auto& [format, policy] : kFormats)
+    if (said.find(format) != std::string::npos) return policy;
+  return std::nullopt;
+}
+
 void HuggingFaceConfig::skip_number_format(const char* key) {
-  const auto at = json_.find(key);
-  if (at == json_.end() || !at->is_object()) return;
-  const std::string said = lower_case(at->dump(-1, ' ', false, Json::error_handler_t::replace));
-  for (const char* const format :
-       {"\"fp8\"", "fbgemm_fp8", "mxfp4", "nvfp4", "modelopt_fp4", "float-quantized"})
-    if (said.find(format) != std::string::npos) return skip(key);
+  if (const auto at = json_.find(key); at != json_.end() && number_format(*at)) skip(key);
 }
 
 bool HuggingFaceConfig::has_block_scales(const char* key) const {

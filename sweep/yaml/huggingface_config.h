@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 
 #include "engine/base/problems.h"
 #include "engine/spec/model.h"
+#include "engine/spec/precision_policy.h"
 #include "sweep/yaml/diagnostics.h"
 
 namespace shardscape::yaml {
@@ -26,6 +28,9 @@ struct HuggingFaceNames {
   const char* first;
   const char* other;
 };
+
+/// The precision in which a quantization_config stores weights; nothing where it is one that is not modelled.
+std::optional<PolicyName> number_format(const nlohmann::json& quantisation);
 
 /// Reads typed keys of a config and remembers which field of the spec each of them gave. A key that is absent or null
 /// leaves the value as it is. References must outlive the object.

@@ -15,6 +15,7 @@
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/device_sheet.h"
 #include "sweep/yaml/huggingface.h"
+#include "sweep/yaml/quantity_text.h"
 #include "sweep/yaml/read_technology.h"
 #include "sweep/yaml/specs.h"
 #include "sweep/yaml/visitors.h"
@@ -160,7 +161,9 @@ std::optional<ModelSpec> Loader::model_of_file(const std::string& text, const fs
   }
   const std::optional<Node> node = parse(text, file.string(), diagnostics_);
   if (!node) return std::nullopt;
-  const std::optional<ModelSpec> model = read_model(*node, "", diagnostics_);
+  const std::optional<ModelSpec> model = node->is_map() && node->find("base") != nullptr
+                                             ? model_over_base(*node, file)
+                                             : read_model(*node, "", diagnostics_);
   const Node* const also = model ? node->find("also") : nullptr;
   std::optional<ModelSpec> asked = model;
   bool good = model.has_value();
@@ -171,6 +174,14 @@ std::optional<ModelSpec> Loader::model_of_file(const std::string& text, const fs
     if (&item == also_entry(*node, checkpoint)) asked = std::move(its);
   }
   return good ? asked : std::nullopt;
+}
+
+std::optional<ModelSpec> Loader::model_over_base(const Node& node, const fs::path& file) {
+  const std::optional<Reference> base = base_of(PresetKind::model, node, "", file.parent_path());
+  if (!base || !enter(*base, {node, "", file.parent_path()})) return std::nullopt;
+  auto model = changed_model({node, "", file.parent_path()});
+  leave(*base);
+  return model;
 }
 
 std::optional<ModelSpec> Loader::checkpoint_of(const ModelSpec& whole, const Node& item) {
@@ -272,6 +283,7 @@ std::optional<Loader::Target> Loader::follow_over_base(PresetKind kind, const Re
     });
   }
   if (sheet) {
+    target->own_links = target->node.find("links") != nullptr;
     auto device = by_parts(target->node, whole ? &whole->node : nullptr, target->prefix, diagnostics_);
     if (!device) return std::nullopt;
     target->node = std::move(device->parts);
@@ -300,6 +312,7 @@ std::optional<DevicePreset> Loader::device(const Reference& at) {
 std::optional<DevicePreset> Loader::parts_device(const Target& target) {
   std::optional<DevicePreset> device = read_device(target.node, target.prefix, diagnostics_);
   if (!device) return std::nullopt;
+  if (target.own_links) linked_devices_.insert(device->name);
   if (!target.typical.empty()) assume({device->name, target.node.where, target.typical, true});
   std::vector<const DeviceNumber*> absent = absent_shares(target.node);
   if (!absent.empty()) assume({device->name, target.node.where, std::move(absent)});
@@ -312,9 +325,32 @@ std::optional<StackPreset> Loader::stack(const Reference& at) {
   return read_stack(target->node, target->prefix, diagnostics_);
 }
 
+void Loader::take_links(Target& cluster) {
+  const Node* const named = cluster.node.is_map() ? cluster.node.find("device") : nullptr;
+  Node* const dimensions = cluster.node.is_map() ? cluster.node.find("dimensions") : nullptr;
+  if (named == nullptr || named->is_list() || dimensions == nullptr || !dimensions->is_list()) return;
+  for (Node& dimension : dimensions->items) {
+    const auto says = [&](const char* key) { return dimension.is_map() && dimension.find(key) != nullptr; };
+    const auto is = [&](const char* key, std::string_view text) {
+      return says(key) && dimension.find(key)->is_scalar() && dimension.find(key)->text == text;
+    };
+    if (!dimension.is_map() || says("bandwidth") || says("bandwidth_per_gpu") || is("kind", "custom") ||
+        is("scope", "scale_out"))
+      continue;
+    Diagnostics ignored;  // what is wrong with the device is said where it is read
+    const auto device =
+        Loader(catalog_, ignored).device({*named, key_path(cluster.prefix, "device"), cluster.folder});
+    if (!device || device->links.ports == 0 || !(device->links.bandwidth_per_port.value() > 0)) return;
+    const double all = static_cast<double>(device->links.ports) * device->links.bandwidth_per_port.value();
+    dimension.set("bandwidth_per_gpu", Node::scalar(format_quantity(all, Dimension::bandwidth)));
+    relocate(*dimension.find("bandwidth_per_gpu"), dimension.where);
+  }
+}
+
 std::optional<Cluster> Loader::cluster(const Reference& at) {
-  const std::optional<Target> target = follow_over_base(PresetKind::cluster, at);
+  std::optional<Target> target = follow_over_base(PresetKind::cluster, at);
   if (!target) return std::nullopt;
+  take_links(*target);
   const Node* device_reference = nullptr;
   std::optional<FabricTemplate> fabric =
       read_fabric(target->node, target->prefix, diagnostics_, &device_reference);

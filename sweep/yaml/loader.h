@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,6 +83,8 @@ class Loader {
   [[nodiscard]] const std::vector<InputFile>& files() const { return files_; }
 
   /// The devices read so far whose files leave out shares of their peaks.
+  /// The devices whose data sheets say `links`.
+  [[nodiscard]] const std::set<std::string>& linked_devices() const { return linked_devices_; }
   [[nodiscard]] const std::vector<AssumedShares>& assumed_shares() const { return assumed_shares_; }
 
  private:
@@ -91,6 +94,7 @@ class Loader {
     std::string prefix;
     std::filesystem::path folder;
     std::vector<const DeviceNumber*> typical = {};  ///< shares of peaks that are those of a data sheet
+    bool own_links = false;                         ///< whether a data sheet says `links`
   };
   std::optional<std::string> text_of(PresetKind kind, const std::filesystem::path& file, const Reference& at);
   std::optional<Target> follow(PresetKind kind, const Reference& at);
@@ -106,12 +110,17 @@ class Loader {
   /// of its own. What is wrong with any of that list is a problem of the file.
   std::optional<ModelSpec> model_of_file(const std::string& text, const std::filesystem::path& file,
                                          std::string_view checkpoint);
+  /// The model of a file that has a `base` and what differs from it.
+  std::optional<ModelSpec> model_over_base(const Node& node, const std::filesystem::path& file);
   /// The model of `{base: NAME, layers: 12, ...}`: the named one with other values of some keys.
   std::optional<ModelSpec> changed_model(const Reference& at);
   /// The model with the keys of an item of its `also` list.
   std::optional<ModelSpec> checkpoint_of(const ModelSpec& whole, const Node& item);
   std::optional<ModelSpec> with_keys(const ModelSpec& whole, const std::vector<Entry>& keys,
                                      const Location& where, const std::string& path);
+
+  /// Gives the dimensions of a cluster's scale-up network that say no bandwidth that of the device's links.
+  void take_links(Target& cluster);
 
   /// Keeps what is assumed of a device, once for each.
   void assume(AssumedShares shares);
@@ -130,6 +139,7 @@ class Loader {
   Diagnostics& diagnostics_;
   std::vector<InputFile> files_;
   std::vector<AssumedShares> assumed_shares_;
+  std::set<std::string> linked_devices_;
   std::vector<std::filesystem::path> chain_;  ///< files being followed, as canonical paths
 };
 

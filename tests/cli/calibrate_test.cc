@@ -417,5 +417,27 @@ TEST_F(CalibrateTest, TemplatesAreTables) {
   EXPECT_TRUE(contains(run({"validate", "--template", "servin"}).err, "did you mean 'serving'?"));
 }
 
+// What three rows leave open by more than half of itself is no finding.
+TEST_F(CalibrateTest, NoConstantIsFoundWithAnErrorOfMoreThanHalf) {
+  write_runs();
+  const std::string text = read_file(work() / "runs.csv");
+  std::size_t end = 0;
+  for (int line = 0; line < 4; ++line) end = text.find('\n', end) + 1;
+  write("three.csv", text.substr(0, end));
+  for (const char* const rows : {"three.csv", "runs.csv"}) {
+    const Finished finished =
+        run({"calibrate", rows, "--stack", "nanotron-a", "-o", "out.yaml", "--quiet", "--json", "--force"});
+    ASSERT_EQ(finished.code, 0) << finished.err;
+    for (const json& constant : json::parse(finished.out).at("constants")) {
+      if (!constant.at("identified").get<bool>()) {
+        EXPECT_EQ(constant.at("after"), constant.at("before")) << constant.dump();
+      } else {
+        EXPECT_LE(constant.at("standard_error").get<double>(), 0.5 * constant.at("after").get<double>())
+            << constant.dump();
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace shardscape::cli

@@ -200,5 +200,20 @@ TEST_F(CompareTest, EachSideSaysItsErrorAndWhatLaunchesIt) {
   EXPECT_TRUE(row.at("a").at("expected_error").is_number()) << row.at("a");
 }
 
+// Two rows of a file that differ in the machine alone: what differs is said.
+TEST_F(CompareTest, NumbersOfAxesAreAmongWhatDiffers) {
+  write("axes.yaml", std::string(kSmallStudy) + "hardware: {device.hbm.bandwidth: [2 TB/s, 4 TB/s]}\n");
+  ASSERT_EQ(run({"sweep", "axes.yaml", "-o", "axes.h5", "--progress", "none"}).code, 0);
+  const json rows =
+      json::parse(run({"top", "axes.h5", "--per", "device.hbm.bandwidth", "--format", "json"}).out);
+  ASSERT_EQ(rows.size(), 2U);
+  const json document = compared(
+      {"axes.h5", "--point", rows[0].at("point_id").dump(), "--point", rows[1].at("point_id").dump()});
+  const json& differs = document.at("differs");
+  ASSERT_TRUE(differs.contains("device.hbm.bandwidth")) << differs.dump(2);
+  EXPECT_EQ(differs.at("device.hbm.bandwidth").at("a"), "2 TB/s");
+  EXPECT_EQ(differs.at("device.hbm.bandwidth").at("b"), "4 TB/s");
+}
+
 }  // namespace
 }  // namespace shardscape::cli

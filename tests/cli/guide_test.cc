@@ -131,12 +131,25 @@ TEST_F(GuideTest, ManualPages) {
   EXPECT_EQ(run({"man", "tpo"}).code, 2);
 }
 
+TEST_F(GuideTest, StepsBeforeALaunchNameIt) {
+  for (const char* const command : {"new", "sweep", "top", "search"})
+    EXPECT_TRUE(contains(run({command, "--help"}).out, "launch")) << command;
+}
+
 TEST_F(GuideTest, CompletionIsThatOfTheOptions) {
   EXPECT_TRUE(contains(completed("swe"), "\nsweep\n"));
   EXPECT_EQ(completed("top --bre"), "\n--breakdown\n");
   EXPECT_EQ(completed("top x.h5 --format y"), "\nyaml\n");
   EXPECT_EQ(completed("new --cluster dgx-h1"), "\ndgx-h100\n");
   EXPECT_TRUE(contains(completed("help s"), "\nsweep\n"));
+  EXPECT_EQ(completed("launch x.yaml --for megatron"), "\nmegatron-lm\n");
+  EXPECT_EQ(completed("simulate x.yaml --mode fl"), "\nflattened\n");
+  EXPECT_EQ(completed("attention --kernel flash_"), "\nflash_alibi\n");
+  EXPECT_EQ(completed("gemm --dtype tf"), "\ntf32\n");
+  EXPECT_EQ(completed("capacity x.yaml --format j"), "\njson\n");
+  EXPECT_EQ(completed("presets dgx-h1"), "\ndgx-h100\n");
+  EXPECT_EQ(completed("check milli"), "\nmillion\n");
+  EXPECT_EQ(completed("simulate million --point milli"), "\n\n");  // no study belongs there
   write("mine.yaml", "");
   EXPECT_EQ(completed("check mi"), "\nmine.yaml\n");
   for (const std::string& command : commands()) {

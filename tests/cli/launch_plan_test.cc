@@ -496,5 +496,34 @@ TEST_F(LaunchTest, CheckpointsHaveTheirOwnName) {
                "--ckpt-format"));
 }
 
+// A plan that does not fit is launched with a warning on top; without --point the first that fits is taken.
+TEST_F(LaunchTest, PlansThatDoNotFitSaySoFirst) {
+  const std::vector<std::string> plan = {"train.yaml", "--for", "megatron-lm", "--point",
+                                         "tp=4,pp=1,cp=1,dp=16,zero=1"};
+  const Finished shown = launch(plan);
+  EXPECT_TRUE(shown.out.starts_with("# this plan does not fit: it needs ")) << shown.out;
+  const json document = launched(plan);
+  EXPECT_EQ(document.at("status"), "memory");
+  EXPECT_NE(document.at("reason"), "none");
+  EXPECT_TRUE(document.at("memory_tight").get<bool>());
+  std::vector<std::string> files = plan;
+  files.insert(files.end(), {"-o", "job"});
+  EXPECT_EQ(launch(files).code, 0);
+  EXPECT_TRUE(
+      contains(read_file(work() / "job/launch.sh"), "#!/bin/sh\n# this plan does not fit: it needs "));
+  const json fits = launched({"train.yaml", "--for", "megatron-lm"});
+  EXPECT_EQ(fits.at("status"), "ok");
+  const Finished simulated = run({"simulate", "train.yaml", "--json"});
+  EXPECT_EQ(json::parse(simulated.out).at("status"), "ok");
+  EXPECT_TRUE(
+      contains(simulated.err, "the study's first plan is not feasible; this is the first that is, tp="))
+      << simulated.err;
+  // Where none fits it is the first, as it stands.
+  const Finished none =
+      run({"simulate", "train.yaml", "--json", "--set", "hardware.device.hbm.capacity=1 GB"});
+  EXPECT_EQ(json::parse(none.out).at("status"), "memory") << none.err;
+  EXPECT_FALSE(contains(none.err, "first that is")) << none.err;
+}
+
 }  // namespace
 }  // namespace shardscape::cli

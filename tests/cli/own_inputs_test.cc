@@ -219,5 +219,45 @@ TEST_F(OwnInputsTest, MessagesSayWhatToPassInstead) {
   EXPECT_TRUE(contains(hub.err, "or take llama3.1-8b")) << hub.err;
 }
 
+TEST_F(OwnInputsTest, ModelFilesMayRestOnOthers) {
+  write("small.yaml", "base: llama3.1-8b\nlayers: 16\n");
+  write("smaller.yaml", "base: small.yaml\nhidden: 2048\nhead_dim: 64\n");
+  write("by_file.yaml", study_of("small.yaml", "dgx-h100") + "gpus: 8\n");
+  write("inline.yaml", study_of("{base: llama3.1-8b, layers: 16}", "dgx-h100") + "gpus: 8\n");
+  EXPECT_EQ(step_time("by_file.yaml"), step_time("inline.yaml"));
+  const std::string shown = run({"presets", "./smaller.yaml"}).out;
+  EXPECT_TRUE(contains(shown, "layers: 16") && contains(shown, "hidden: 2048")) << shown;
+  write("a.yaml", "base: b.yaml\nlayers: 16\n");
+  write("b.yaml", "base: a.yaml\nlayers: 17\n");
+  const Finished circle = run({"presets", "./a.yaml"});
+  EXPECT_EQ(circle.code, 2);
+  EXPECT_TRUE(contains(circle.err, "goes in a circle")) << circle.err;
+  for (int i = 0; i < 70; ++i)
+    write("m" + std::to_string(i) + ".yaml", "base: m" + std::to_string(i + 1) + ".yaml\nlayers: 16\n");
+  EXPECT_TRUE(contains(run({"presets", "./m0.yaml"}).err, "of a chain in which each rests on the next"));
+}
+
+// Links of a data sheet are the scale-up network's where the cluster leaves that open; elsewhere they are said to be idle.
+TEST_F(OwnInputsTest, LinksOfADataSheetCountOrAreSaidNotTo) {
+  const std::string sheet =
+      "name: mine\npeak: {bf16: 990 TFLOP/s}\nmemory: 192 GB\nbandwidth: 5.3 TB/s\nlinks: ";
+  std::string open = cluster_of("slow.yaml");
+  open.erase(open.find(" bandwidth: 450 GB/s,"), 21);
+  write("slow.yaml", sheet + "100 GB/s\n");
+  write("fast.yaml", sheet + "2 TB/s\n");
+  write("open_slow.yaml", open);
+  std::string other = open;
+  write("open_fast.yaml", other.replace(other.find("slow.yaml"), 9, "fast.yaml"));
+  std::string stated = cluster_of("slow.yaml");
+  write("stated.yaml", stated.replace(stated.find("450 GB/s"), 8, "100 GB/s"));
+  for (const char* const cluster : {"open_slow", "open_fast", "stated"})
+    write(std::string(cluster) + "_study.yaml", study_of("llama3.1-8b", std::string(cluster) + ".yaml"));
+  EXPECT_EQ(step_time("open_slow_study.yaml"), step_time("stated_study.yaml"));
+  EXPECT_LT(step_time("open_fast_study.yaml"), 0.8 * step_time("open_slow_study.yaml"));
+  write("idle.yaml", study_of("llama3.1-8b", "{base: dgx-h100, device: fast.yaml}") + "gpus: 8\n");
+  EXPECT_TRUE(contains(run({"check", "idle.yaml"}).err, "its links (2 TB/s) have no effect"));
+  EXPECT_FALSE(contains(run({"check", "open_fast_study.yaml"}).err, "have no effect"));
+}
+
 }  // namespace
 }  // namespace shardscape::cli

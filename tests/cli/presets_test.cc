@@ -60,5 +60,29 @@ TEST_F(PresetsTest, HelpHasExamplesEverywhere) {
   EXPECT_EQ(run({"--version"}).out.rfind("shardscape ", 0), 0U);
 }
 
+// A checkpoint's own precision is one that workload.precision knows; what that does not know is not proposed.
+TEST_F(PresetsTest, ConfigsSayThePrecisionOfTheirCheckpoint) {
+  const std::string shapes = R"({"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
+    "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
+    "add_classification_head": false, "dense_list": [4096, 0], "norm_topk_prob": true, "quantization_config": )";
+  const std::string compressed = R"({"quant_method": "compressed-tensors", "format": "float-quantized",
+    "config_groups": {"group_0": {"weights": {"num_bits": 8, "type": "float"}}}}})";
+  const std::vector<std::pair<std::string, std::string>> formats = {
+      {R"({"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]}})", "fp4"}, {compressed, "fp8"}};
+  for (const auto& [quantisation, precision] : formats) {
+    write("config.json", shapes + quantisation);
+    const Finished shown = run({"presets", "config.json"});
+    EXPECT_TRUE(contains(shown.out, "workload.precision: " + precision + "\n")) << shown.out << shown.err;
+    const Finished made = run({"new", "--model", "config.json", "--cluster", "dgx-b200", "--gpus", "8",
+                               "--phase", "serving", "--force"});
+    ASSERT_EQ(made.code, 0) << made.err;
+    EXPECT_TRUE(contains(read_file(work() / "study.yaml"), "  precision: " + precision + " "));
+  }
+  write("config.json", shapes + R"({"quant_method": "awq", "bits": 4}})");
+  const Finished refused = run({"presets", "config.json"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_TRUE(contains(refused.err, "(fp8 and fp4 are)")) << refused.err;
+}
+
 }  // namespace
 }  // namespace shardscape::cli

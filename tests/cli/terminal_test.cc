@@ -102,5 +102,16 @@ TEST_F(TerminalTest, ColoursAreForTerminalsThatWantThem) {
   EXPECT_TRUE(contains(on_terminal({"top", "none.h5"}, 300, nullptr, 1), "\x1b[31mshardscape: ")) << plain;
 }
 
+// How far a sweep is stands in eighty columns; what leaves first is the plan.
+TEST_F(TerminalTest, ProgressFitsEightyColumns) {
+  std::vector<std::string> words = long_sweep("out.h5");
+  words.insert(words.end(), {"--confirm", "0", "--progress", "auto"});
+  const std::string text = on_terminal(words, 80);
+  EXPECT_TRUE(contains(text, " points (") && contains(text, "/s, ") && contains(text, ", ETA ") &&
+              contains(text, ", best "))
+      << text;
+  EXPECT_FALSE(contains(text, "best plan tp=")) << text;
+}
+
 }  // namespace
 }  // namespace shardscape::cli

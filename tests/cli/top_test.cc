@@ -256,5 +256,59 @@ TEST_F(TopTest, ColumnsAreChosen) {
       << none.err;
 }
 
+// What the table heads a column with is its name, too, and capitals do not count.
+TEST_F(TopTest, HeadingsAreNames) {
+  for (const auto& [heading, name] : std::vector<std::pair<std::string, std::string>>{
+           {"TP == 2 and step time < 20 s", "tp == 2 and step_time_s < 20"},
+           {"tokens/s/GPU > 400", "tokens_per_s_per_gpu > 400"},
+           {"seq == 4096 and batch == 32", "sequence_length == 4096 and global_batch == 32"},
+           {"Expected Error < 1000 %", "expected_error < 10"},
+           {"memory / step time > 1 GB", "memory_peak_bytes / step_time_s > 1e9"}}) {
+    const json expected = rows({"--where", name, "-n", "1000"});
+    EXPECT_FALSE(expected.empty()) << name;
+    EXPECT_EQ(rows({"--where", heading, "-n", "1000"}), expected) << heading;
+  }
+  const Finished wrong = top({"--where", "tokens/s/GPUs > 400"});
+  EXPECT_EQ(wrong.code, 2) << wrong.out;
+}
+
+// An axis, its column and its path are one name in plans, constraints, spaces and objectives.
+TEST_F(TopTest, OneNameForEverything) {
+  const auto step = [&](const std::string& point) {
+    const Finished finished = run({"simulate", "study.yaml", "--point", point, "--json"});
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return finished.out;
+  };
+  EXPECT_EQ(step("tensor_parallel=4,pipeline_parallel=2,zero_stage=0,microbatch_size=2"),
+            step("tp=4,pp=2,zero=0,mbs=2"));
+  EXPECT_TRUE(
+      contains(run({"simulate", "study.yaml", "--point", "tp=4,tensor_parallel=4"}).err, "given twice"));
+  const auto points = [&](const std::vector<std::string>& set) {
+    std::vector<std::string> words = {"check", "study.yaml", "--json"};
+    for (const std::string& one : set) words.insert(words.end(), {"--set", one});
+    const Finished finished = run(words);
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return json::parse(finished.out).dump();
+  };
+  EXPECT_EQ(points({"space.tp=[4, 8]", "space.mbs=1"}),
+            points({"space.tensor_parallel=[4, 8]", "space.microbatch_size=1"}));
+  std::string text = kSmallStudy;
+  text.replace(text.find("  tensor_parallel"), 17, "  tp");
+  write("short.yaml", text);
+  EXPECT_EQ(run({"search", "short.yaml", "--format", "csv", "--confirm", "0"}).out,
+            run({"search", "study.yaml", "--format", "csv", "--confirm", "0"}).out);
+  write("twice.yaml", text + "  tensor_parallel: [4]\n");
+  EXPECT_TRUE(contains(run({"check", "twice.yaml"}).err, "another name of space.tensor_parallel"));
+  write("tail.yaml", std::string(kSmallStudy) +
+                         "constraints: [\"tensor_parallel * cp <= 2 and zero_stage < 3\"]\n" +
+                         "objectives: [step_time, memory]\n");
+  write("same.yaml", std::string(kSmallStudy) + "constraints: [\"tp * cp <= 2 and zero < 3\"]\n" +
+                         "objectives: [step_time_s, memory_peak_bytes]\n");
+  const Finished tail = run({"search", "tail.yaml", "--pareto", "step_time,memory", "--format", "csv"});
+  EXPECT_EQ(tail.code, 0) << tail.err;
+  EXPECT_EQ(tail.out,
+            run({"search", "same.yaml", "--pareto", "step_time_s,memory_peak_bytes", "--format", "csv"}).out);
+}
+
 }  // namespace
 }  // namespace shardscape::cli

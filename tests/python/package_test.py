@@ -378,6 +378,23 @@ class AnswersTest(PackageTest):
         self.assertTrue(found["gpus"].is_monotonic_increasing)
         self.assertTrue(found["certificate"].str.contains("exact").all())
 
+    def test_one_name_for_everything(self):
+        long = self.study.simulate(tensor_parallel=4, pipeline_parallel=4, data_parallel=4, zero_stage=1, recompute="selective")
+        self.assertEqual(long.to_dict(), self.study.simulate(**POINT).to_dict())
+        for name, column in (("step_time", "step_time_s"), ("memory", "memory_peak_bytes")):
+            self.assertEqual(list(ss.top(self.points, by=name)["point_id"]), list(ss.top(self.points, by=column)["point_id"]))
+        self.assertEqual(list(ss.top(self.points, by="tp", larger=True)["point_id"]),
+                         list(ss.top(self.points, by="tensor_parallel", larger=True)["point_id"]))
+        best = self.points.loc[self.points["status"] == "ok", "step_time_s"].min()
+        for where in (f"step_time_s <= {best * 1000!r} ms", f"step time <= {best!r} s and tp >= 1", f"step_time_s <= {best!r}"):
+            self.assertEqual(len(ss.top(self.points, where=where)), 1, where)
+        with self.assertRaisesRegex(ss.InputError, "did you mean 'step_time"):
+            ss.top(self.points, where="step_tme_s < 17 s")
+        path = self.path("names.h5")
+        self.small.sweep(path, progress=False)
+        self.assertEqual(list(ss.load(path, columns=["tp", "step_time"]).columns), list(ss.load(path, ["tensor_parallel", "step_time_s"]).columns))
+        self.assertEqual(ss.best(path, by="step_time")["point_id"][0], ss.best(path)["point_id"][0])
+
     def test_validate(self):
         measured = pd.DataFrame({"tensor_parallel": [4, 8], "pipeline_parallel": [4, 4], "measured_step_time_s": [18.0, 20.0]})
         found = self.study.validate(measured)
@@ -387,6 +404,15 @@ class AnswersTest(PackageTest):
         self.assertEqual(found.report["files"][0]["rows"], 2)
         with self.assertRaisesRegex(ss.InputError, "^table.csv:3: .*tensor_parallel"):
             self.study.validate(measured.assign(tensor_parallel=[4, -1]))
+
+    def test_blank_cells(self):
+        # A blank makes pandas turn a column of 0, 1 and numbers into floats.
+        measured = pd.DataFrame({"tensor_parallel": [4, 8], "pipeline_parallel": [4, None], "sequence_parallel": [1, None],
+                                 "measured_step_time_s": [18.0, 20.0]})
+        rows = self.study.validate(measured).rows
+        for row, point in enumerate(({"tp": 4, "pp": 4, "sp": 1}, {"tp": 8, "pp": 1, "sp": 0})):
+            expected = self.study.simulate(zero=0, recompute="none", mbs=1, schedule="1f1b", **point)
+            self.assertEqual(rows["predicted_step_time_s"][row], expected.to_dict()["step_time_s"])
 
     def test_calibrate(self):
         slow = ss.presets["nanotron-a"].changed("slow", {"host.forward_layer": "1 ms", "host.backward_layer": "4 ms"})

@@ -13,7 +13,8 @@ function answerRests() {
   const said = (name) => COLUMNS.get(name) && formatValue(COLUMNS.get(name), COLUMNS.get(name).at(ANSWER));
   const evidence = said("evidence"), gap = said("evidence_gap"), {confirmed, assumptions, remarks} = DATA.answer;
   const others = ANSWER > 0 ? `; by ${partName(ranking)} without that, point ${COLUMNS.get("point_id").at(0)} comes first` : "";
-  return [evidence && `The error is one sigma, by evidence that is ${evidence}${COLUMNS.get("evidence_gap")?.at(ANSWER) > 0 ? `; the nearest differ in ${gap}` : ""}`,
+  const basis = evidence === "none" ? "and no measurement is near" : `by evidence that is ${evidence}`;
+  return [evidence && `The error is one sigma, ${basis}${COLUMNS.get("evidence_gap")?.at(ANSWER) > 0 ? `; the nearest differ in ${gap}` : ""}`,
           ...remarks.map((line) => line[0].toUpperCase() + line.slice(1).replace("+-", "±")), confirmed && `${confirmed.startsWith("not") ? "Messages were" : "Every message simulated:"} ${confirmed}${others}`, ...assumptions.map((line) => `Assumed: ${line}`),
           DATA.answer.refused && `${DATA.answer.framework} does not run this plan: ${DATA.answer.refused}`].filter(Boolean).map((text) => `${text}. `).join("");
 }

@@ -12,11 +12,12 @@ const INPUT_GROUPS = ["plan", "workload", "hardware"];
 /** The columns of these groups, in the order of the file. */
 const columnsOf = (...groups) => DATA.columns.filter((column) => groups.includes(column.group));
 const inputs = columnsOf(...INPUT_GROUPS).filter((column) => column.name !== "microbatches");
-const varied = inputs.filter((column) => !column.constant);
+const everyRow = Array.from({length: COUNT}, (_, row) => row);
+/** What differs among the points: an axis of plans may have one value in all that are feasible. */
+const varied = inputs.filter((column) => !column.constant && (column.group !== "plan" || everyRow.some((row) => column.at(row) !== column.at(0))));
 const ranking = COLUMNS.get(DATA.ranking);
 /** The rate of tokens, which files of loads have under two names. */
 const TOKEN_RATE = DATA.objectives.includes("output_tokens_per_s_per_gpu") ? "output_tokens_per_s_per_gpu" : "tokens_per_s_per_gpu";
-const everyRow = Array.from({length: COUNT}, (_, row) => row);
 /** Whether a part of a whole is there at all. */
 const saysAnything = (column) => everyRow.some((row) => column.at(row) > 0);
 

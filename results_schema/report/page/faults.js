@@ -72,7 +72,7 @@ function drawExpected() {
             title: () => "",
             label: ({raw}) => (raw.row === undefined ? "as fast as without faults" : [
               `without faults ${formatValue(healthy, raw.x)}`,
-              `with them ${formatValue(expected, raw.y)} in the mean (+${formatPercent(raw.y / raw.x - 1, 2)})`,
+              `with them ${formatValue(expected, raw.y)} in the mean (${raw.y / raw.x < 10 ? "+" : ""}${formatSlowdown(raw.y / raw.x - 1, 2)})`,
               ...tooltipLines(raw.row).slice(3),
             ]),
           },
@@ -84,7 +84,7 @@ function drawExpected() {
 
 /** Cells of places, under PLACE_HEADS. */
 function placeRows(places) {
-  return places.map((place) => [place.name, formatCount(place.samples), formatCount(place.unreachable), formatPercent(place.mean, 2), formatPercent(place.max, 2),
+  return places.map((place) => [place.name, formatCount(place.samples), formatCount(place.unreachable), formatSlowdown(place.mean, 2), formatSlowdown(place.max, 2),
                                 formatPercent(place.above_1pct, 2)]);
 }
 const PLACE_HEADS = ["place", "samples", "cut off", "mean slowdown", "largest", "above 1 %"];
@@ -109,7 +109,7 @@ function drawPlaces() {
           displayColors: false,
           callbacks: {label: (item) => {
             const place = places[item.dataIndex];
-            return [`mean ${formatPercent(place.mean, 2)}`, `largest ${formatPercent(place.max, 2)}`,
+            return [`mean ${formatSlowdown(place.mean, 2)}`, `largest ${formatSlowdown(place.max, 2)}`,
                     `${formatPercent(place.above_1pct)} of ${formatCount(place.samples)} samples above 1 %`];
           }},
         },

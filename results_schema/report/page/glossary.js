@@ -24,7 +24,7 @@ const SPELT_OUT = {
  * @returns {Array<[string, string]>} term and meaning, in the order of the alphabet
  */
 function glossary() {
-  const shown = COUNT === 0 ? [] : DATA.columns.filter((column) => varied.includes(column) || column.name === "point_id" ||
+  const shown = COUNT === 0 ? [] : saying(DATA.columns, everyRow).filter((column) => varied.includes(column) || column.name === "point_id" ||
       (["output", "faults", "memory", "breakdown"].includes(column.group) && (!column.constant || isValue(column.value))));
   const ofColumns = shown.map((column) => {
     const spelt = SPELT_OUT[column.name];

@@ -168,9 +168,9 @@ void add_attention_command(const Program& program) {
   command->add_option("--phase", arguments->phase,
                       "forward, backward, prompt or decode; default forward, with --latent prompt");
   command->add_flag("--latent", arguments->latent, "Latent attention (MLA); prompt and decode");
-  command->add_option("--kernel", arguments->kernel,
-                      "flash, flash_alibi, flash3, cudnn or trtllm, as in stacks; default cudnn");
-  command->add_option("--dtype,--precision", arguments->precision, "As for gemm; of the cache in decode");
+  add_value(*command, "--kernel", arguments->kernel, "flash|flash_alibi|flash3|cudnn|trtllm",
+            "As in stacks; default cudnn");
+  add_value(*command, "--dtype,--precision", arguments->precision, kTypes, "As for gemm; of the cache in decode");
   add_json(*command, arguments->json);
 }
 

@@ -171,7 +171,8 @@ void add_capacity_command(const Program& program) {
   add_study_arguments(*command, arguments->study);
   add_value(*command, "--rate", arguments->rates, "R,R,...",
             "Requests per second (or '180 /min') instead of the study's, or of its concurrency");
-  command->add_option("--format", arguments->format, "table or json")->check(one_of({"table", "json"}));
+  add_value(*command, "--format", arguments->format, "table|json", "How answers are printed; default: table")
+      ->check(one_of({"table", "json"}));
   add_json(*command, arguments->json);
   add_value(*command, "--budget", arguments->budget, "TIME",
             "CPU time after which it stops and says what is known, such as 500ms, 10s or 5min");

@@ -9,9 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "engine/simulate.h"
 #include "sweep/cli/reports/near_misses.h"
 #include "sweep/cli/reports/top_rows.h"
 #include "sweep/cli/terminal/format.h"
+#include "sweep/space/constraint.h"
+#include "sweep/space/point_text.h"
 
 namespace shardscape::cli {
 
@@ -67,6 +70,48 @@ std::string point_or_best(const StudyArguments& study, const std::string& point)
 StudyArguments for_point(StudyArguments study, const std::string& point) {
   study.one_plan = !point.empty() && !point_id_of(point);
   return study;
+}
+
+std::optional<sweep::ChosenPoint> feasible_start(const sweep::Study& study) {
+  constexpr std::uint64_t kMostPlans = 4096;
+  std::vector<sweep::Constraint> constraints;
+  for (const std::string& text : study.space.constraints)
+    if (auto constraint = sweep::Constraint::parse(text)) constraints.push_back(*std::move(constraint));
+  const auto is_feasible = [&](Simulator& simulator, const ParallelPlan& plan, const WorkloadSpec& load) {
+    const auto holds = [&](const sweep::Constraint& constraint) { return constraint.holds(plan, load); };
+    return std::ranges::all_of(constraints, holds) && simulator.judge(plan).status == Status::ok;
+  };
+  if (const auto first = sweep::choose_point("", study)) {
+    Simulator simulator(first->setting);
+    if (is_feasible(simulator, first->plan, first->setting.workload)) return std::nullopt;
+  }
+  const sweep::DesignSpace space = study.design_space();
+  const std::size_t counts = study.gpu_counts.size(), each = study.setting_count() / counts;
+  std::uint64_t left = kMostPlans;
+  for (std::size_t count = 0; count < counts; ++count) {
+    const Setting setting = study.setting(count * each);
+    Simulator simulator(setting);
+    const auto [from, end] = space.points_on(count);
+    for (std::uint64_t id = from; id < from + (end - from) / each && left > 0; ++id, --left)
+      if (is_feasible(simulator, space.point(id).plan, setting.workload))
+        return point_of_id(study, space, id);
+  }
+  return std::nullopt;
+}
+
+void note_start(const sweep::Study& study, const sweep::ChosenPoint& start) {
+  std::cerr << "note: the study's first plan is not feasible; this is the first that is, "
+            << sweep::to_point_text(start.plan, study.phase()) << "; --point chooses another\n";
+}
+
+sweep::ChosenPoint opening_point(const StudyArguments& arguments, const sweep::Study& study,
+                                 const std::string& point) {
+  const std::string text = point_or_best(arguments, point);
+  std::optional<sweep::ChosenPoint> start;
+  if (text.empty()) start = feasible_start(study);
+  if (!start) return choose_point(study, text);
+  note_start(study, *start);
+  return *std::move(start);
 }
 
 void note_other_settings(const sweep::Study& study, const sweep::ChosenPoint& point) {

@@ -118,7 +118,7 @@ void add_experts_command(const Program& program) {
   add_value(*command, "--power-law", arguments->exponent, "EXPONENT",
             "Loads by a power law; default: evenly");
   command->add_flag("--ungated", arguments->ungated, "One matrix up instead of two");
-  command->add_option("--dtype,--precision", arguments->precision, "As for gemm");
+  add_value(*command, "--dtype,--precision", arguments->precision, kTypes, "As for gemm");
   command->add_flag("--block-scales", arguments->blocks, "fp8 with a scale for each block of 128");
   add_json(*command, arguments->json);
 }

@@ -151,8 +151,8 @@ void add_gemm_command(const Program& program) {
   command->add_option("N", arguments->n, "Columns of C")->required();
   command->add_option("K", arguments->k, "What is summed over")->required();
   command->add_option("--device", arguments->device, "A device preset or file")->required();
-  command->add_option("--dtype,--precision", arguments->precision,
-                      "fp32, tf32, bf16, fp16, fp8 or fp4; default bf16, or fp16 where there is none");
+  add_value(*command, "--dtype,--precision", arguments->precision, kTypes,
+            "Of the inputs; default bf16, or fp16 where there is none");
   add_value(*command, "--tile", arguments->tile, "MxNxK",
             "This CTA tile, either way over C, instead of the cheapest");
   add_value(*command, "--clock", arguments->clock, "HZ", "As profiled with the SM clock locked here");

@@ -107,13 +107,25 @@ std::string joined_words(std::vector<std::string> words) {
   return fmt::format("{}", fmt::join(words, " "));
 }
 
-/// Words beside options: the commands that help and man take, the shells.
-std::vector<std::string> argument_words(const CLI::App& app, const std::string& command) {
+/// Words beside options: the commands that help and man take, the shells, presets, and the studies that come along.
+std::vector<std::string> argument_words(const CLI::App& app, const CLI::App& command,
+                                        const yaml::Catalog& catalog) {
   std::vector<std::string> words;
-  if (command == "completion") return {"bash", "zsh", "fish"};
-  if (command != "help" && command != "man") return words;
-  for (const CLI::App* one : commands_of(app)) words.push_back(one->get_name());
+  const std::string& name = command.get_name();
+  if (name == "completion") return {"bash", "zsh", "fish"};
+  if (name == "presets") {
+    for (const auto kind : enum_values<yaml::PresetKind>())
+      for (const yaml::Catalog::Entry& entry : catalog.list(kind)) words.push_back(entry.name);
+  }
+  if (name == "help" || name == "man")
+    for (const CLI::App* one : commands_of(app)) words.push_back(one->get_name());
+  if (command.get_option_no_throw("STUDY") != nullptr) words = ready_studies();
   return words;
+}
+
+/// Whether files go beside those words.
+bool takes_files(const CLI::App& command) {
+  return command.get_option_no_throw("STUDY") != nullptr || command.get_name() == "presets";
 }
 
 std::string bash_script(const CLI::App& app, const yaml::Catalog& catalog) {
@@ -129,16 +141,17 @@ std::string bash_script(const CLI::App& app, const yaml::Catalog& catalog) {
       const std::vector<std::string> words = words_of(*option, catalog);
       for (const std::string& one : spelt)
         if (!words.empty())
-          values += fmt::format("    {}:{}) words=\"{}\" ;;\n", name, one, joined_words(words));
+          values += fmt::format("    {}:{}) words=\"{}\" files=\"\" ;;\n", name, one, joined_words(words));
     }
-    const std::vector<std::string> beside = argument_words(app, name);
-    options += fmt::format("    {}) options=\"{}\"{} ;;\n", name, joined_words(all),
-                           beside.empty() ? "" : fmt::format(" words=\"{}\"", joined_words(beside)));
+    const std::vector<std::string> beside = argument_words(app, *command, catalog);
+    options += fmt::format("    {}) options=\"{}\"{}{} ;;\n", name, joined_words(all),
+                           beside.empty() ? "" : fmt::format(" words=\"{}\"", joined_words(beside)),
+                           takes_files(*command) ? " files=1" : "");
   }
   return fmt::format(R"(# bash completion of shardscape
 _shardscape() {{
   local word=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD-1]}} command=${{COMP_WORDS[1]}}
-  local options="" words=""
+  local options="" words="" files=""
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "{} --help --version" -- "$word"))
     return
@@ -146,11 +159,13 @@ _shardscape() {{
   case $command in
 {}  esac
   case $command:$before in
-{}  esac
+{}    *:-*) words="" files="" ;;
+  esac
   if [[ $word == -* ]]; then
     COMPREPLY=($(compgen -W "$options" -- "$word"))
   elif [ -n "$words" ]; then
     COMPREPLY=($(compgen -W "$words" -- "$word"))
+    if [ -n "$files" ]; then COMPREPLY+=($(compgen -f -- "$word")); fi
   else
     COMPREPLY=($(compgen -f -- "$word"))
   fi
@@ -174,15 +189,18 @@ std::string zsh_script(const CLI::App& app, const yaml::Catalog& catalog) {
       for (const std::string& one : spellings(*option)) {
         options += ' ' + entry(one, option->get_description());
         if (!words.empty())
-          values +=
-              fmt::format("    {}:{}) choices=({}) ;;\n", command->get_name(), one, joined_words(words));
+          values += fmt::format("    {}:{}) choices=({}); files=0 ;;\n", command->get_name(), one,
+                                joined_words(words));
       }
     }
-    options += fmt::format(" ); choices=({}) ;;\n", joined_words(argument_words(app, command->get_name())));
+    options +=
+        fmt::format(" ); choices=({}); files={} ;;\n", joined_words(argument_words(app, *command, catalog)),
+                    takes_files(*command) ? 1 : 0);
   }
   return fmt::format(R"(#compdef shardscape
 _shardscape() {{
   local -a commands options choices
+  local files=0
   if (( CURRENT == 2 )); then
     commands=({} )
     _describe command commands
@@ -191,11 +209,13 @@ _shardscape() {{
   case $words[2] in
 {}  esac
   case $words[2]:$words[CURRENT-1] in
-{}  esac
+{}    *:-*) choices=(); files=0 ;;
+  esac
   if [[ $words[CURRENT] == -* ]]; then
     _describe -o option options
   elif (( $#choices )); then
     compadd -- $choices
+    (( files )) && _files
   else
     _files
   fi
@@ -216,8 +236,9 @@ std::string fish_script(const CLI::App& app, const yaml::Catalog& catalog) {
     text += fmt::format("complete -c shardscape -n __fish_use_subcommand -f -a {} -d {}\n", name,
                         single_quoted(command->get_description()));
     const std::string inside = single_quoted("__fish_seen_subcommand_from " + name);
-    if (const std::vector<std::string> beside = argument_words(app, name); !beside.empty())
-      text += fmt::format("complete -c shardscape -n {} -f -a '{}'\n", inside, joined_words(beside));
+    if (const std::vector<std::string> beside = argument_words(app, *command, catalog); !beside.empty())
+      text += fmt::format("complete -c shardscape -n {}{} -a '{}'\n", inside,
+                          takes_files(*command) ? "" : " -f", joined_words(beside));
     for (const CLI::Option* option : options_of(*command)) {
       std::string line = fmt::format("complete -c shardscape -n {}", inside);
       for (const std::string& one : option->get_snames()) line += " -s " + one;

@@ -16,6 +16,9 @@ namespace shardscape::cli {
 
 inline constexpr std::int64_t kMostOfKernel = 1'000'000'000;  ///< limit of every extent
 
+/// The values of --dtype.
+inline constexpr const char* kTypes = "fp32|tf32|bf16|fp16|fp8|fp4";
+
 /// Reads arguments and collects what is wrong with them. In place of a bad one it goes on with the least value.
 class KernelWords {
  public:

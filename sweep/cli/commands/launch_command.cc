@@ -80,6 +80,7 @@ void write_files(const LaunchArguments& arguments, const sweep::Study& study, co
   std::vector<launch::LaunchFile> files = made.launch.files;
   std::ostringstream script;
   script << "#!/bin/sh\n";
+  if (!made.misfit.empty()) script << "# " << made.misfit << '\n';
   // Without files beside it the command finds what is where it is started, such as pretrain_gpt.py.
   if (!files.empty())
     script << "# from anywhere; a copy of it, such as sbatch runs, from the folder of these files\n"
@@ -103,7 +104,7 @@ int run_launch(const LaunchArguments& arguments, const CommonOptions& common) {
   }
   if (arguments.study.file.empty()) throw BadInput("STUDY: missing; the study whose plan is to be launched");
   const sweep::Study study = load(for_point(arguments.study, arguments.point), common);
-  const sweep::ChosenPoint point = choose_point(study, point_or_best(arguments.study, arguments.point));
+  const sweep::ChosenPoint point = opening_point(arguments.study, study, arguments.point);
   const launch::Framework& framework = framework_of(arguments, point.setting);
   Simulator simulator(point.setting);
   const Prediction verdict = simulator.judge(point.plan);
@@ -111,9 +112,14 @@ int run_launch(const LaunchArguments& arguments, const CommonOptions& common) {
     throw BadInput(fmt::format("--point: {}", describe(name_of(verdict.reason))));
   PlanLaunch made = plan_launch(study, point.setting, point.plan, framework, arguments.gpus_per_node);
   made.memory = memory_notes(point.setting, verdict);
-  made.tight =
-      !tight_memory(verdict.memory_peak.value(), memory_of_fullest(point.setting.system, verdict).value())
-           .empty();
+  const double bytes = verdict.memory_peak.value();
+  const double capacity = memory_of_fullest(point.setting.system, verdict).value();
+  made.status = name_of(verdict.status);
+  made.reason = name_of(verdict.reason);
+  made.tight = verdict.status == Status::memory || !tight_memory(bytes, capacity).empty();
+  if (verdict.status == Status::memory)
+    made.misfit = fmt::format("this plan does not fit: it needs {} of a GPU's {} ({})", format_bytes(bytes),
+                              format_bytes(capacity), describe(made.reason));
   if (!made.launch.refused.empty()) {
     std::vector<std::string> problems;
     for (const std::string& why : made.launch.refused) problems.push_back("--point: " + why);
@@ -126,9 +132,7 @@ int run_launch(const LaunchArguments& arguments, const CommonOptions& common) {
     print_launch(std::cout, made, arguments.folder.empty());
   }
   std::cout.flush();
-  if (verdict.status == Status::memory)
-    std::cerr << "note: by the prediction this plan does not fit: " << describe(name_of(verdict.reason))
-              << '\n';
+  if (verdict.status == Status::memory) std::cerr << "note: by the prediction " << made.misfit << '\n';
   note_other_settings(study, point);
   return kDone;
 }
@@ -143,7 +147,8 @@ void add_launch_command(const Program& program) {
   add_study_arguments(*command, arguments->study);
   command->get_option("STUDY")->required(false);
   add_value(*command, "--point", arguments->point, "KEY=VALUE,...", "The plan, as in simulate");
-  add_value(*command, "--for", arguments->framework, "FRAMEWORK", "The framework that is to run it")
+  const std::string frameworks = fmt::format("{}", fmt::join(launch::framework_names(), "|"));
+  add_value(*command, "--for", arguments->framework, frameworks.c_str(), "The framework that is to run it")
       ->check(one_of(launch::framework_names()));
   add_value(*command, "--gpus-per-node", arguments->gpus_per_node, "N",
             "GPUs of a machine (default: those of the cluster's scale-up domain; of racks 4 or 8)")

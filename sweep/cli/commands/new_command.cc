@@ -15,7 +15,9 @@
 #include "sweep/cli/terminal/usage.h"
 #include "sweep/study/load_study.h"
 #include "sweep/study/starter.h"
+#include "sweep/yaml/huggingface.h"
 #include "sweep/yaml/load.h"
+#include "sweep/yaml/loader.h"
 
 namespace shardscape::cli {
 
@@ -32,7 +34,8 @@ constexpr const char* kNewFooter =
   shardscape new --model Llama-3.1-8B/config.json --cluster dgx-h100 --gpus 8 --phase serving \
       --request-rate '4 /s' --promises 'ttft_p95: 2 s, tpot_p95: 40 ms' -o serve.yaml
 
-The study has a comment on every key, and is ready for 'check', 'sweep' and 'search'.)";
+The study has a comment on every key, and is ready for 'check', 'sweep' and 'search'; 'launch' then prints what runs
+its best plan.)";
 
 /// A study of more points than this is better searched than swept: a sweep takes minutes.
 constexpr std::uint64_t kSweepable = 200'000;
@@ -196,6 +199,9 @@ int run_new(const NewArguments& arguments, const CommonOptions& common) {
                          reference_from(folder, given.model),
                          reference_from(folder, given.cluster),
                          reference_from(folder, given.stack)};
+  if (given.model.ends_with(".json"))
+    if (const auto text = yaml::read_text(given.model))
+      starter.checkpoint = yaml::checkpoint_precision(*text);
   const auto study_of = [&](const std::string& text) {
     return sweep::parse_study(text, given.output.string(), folder, answers.catalog());
   };

@@ -10,6 +10,7 @@
 #include "sweep/cli/command.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/text_table.h"
+#include "sweep/yaml/huggingface.h"
 #include "sweep/yaml/load.h"
 #include "sweep/yaml/loader.h"
 #include "sweep/yaml/node.h"
@@ -218,7 +219,12 @@ void show(const Catalog& catalog, PresetKind kind, const std::string& name, cons
   const auto text = with_preset(
       catalog, kind, name, [](const auto& spec) { return "# " + facts(spec) + '\n' + yaml::to_yaml(spec); });
   if (!text) throw BadInput(split_lines(text.error()));
-  std::cout << "# " << name_of(kind) << ", " << file << '\n' << *text;
+  std::cout << "# " << name_of(kind) << ", " << file << '\n';
+  if (const auto config = file.ends_with(".json") ? yaml::read_text(file) : tl::unexpected(std::string()))
+    if (const auto stored = yaml::checkpoint_precision(*config))
+      std::cout << "# the checkpoint's weights are in " << name_of(*stored)
+                << ": workload.precision: " << name_of(*stored) << '\n';
+  std::cout << *text;
 }
 
 int show_preset(const Catalog& catalog, const std::string& name) {

@@ -26,6 +26,7 @@
 #include "sweep/cli/terminal/usage.h"
 #include "sweep/runner/run_sweep.h"
 #include "sweep/search/answer.h"
+#include "sweep/study/column_names.h"
 
 namespace shardscape::cli {
 
@@ -48,7 +49,8 @@ sweep. Bounds are known for step_time_s, tokens_per_s_per_gpu and mfu of trainin
 expected_step_time_s, too, and for a front of one of them and memory_peak_bytes; and for latencies, requests_per_s and
 goodput of loads that are simulated request by request. Those of --mode flattened are tested, not
 proved; those of loads are proved but for attention, which is tested.
-For anything else, and with --mode checked, every point is evaluated, and --budget is refused.)";
+For anything else, and with --mode checked, every point is evaluated, and --budget is refused.
+Next: 'launch best.h5 --for FRAMEWORK' prints what runs the best plan.)";
 
 struct SearchArguments {
   StudyArguments study;
@@ -79,7 +81,8 @@ sweep::SearchGoal goal_of(const SearchArguments& arguments, const sweep::SweepJo
   }
   goal.objectives = split_names(arguments.pareto);
   const std::vector<std::string> names = objective_columns();
-  for (const std::string& name : goal.objectives) {
+  for (std::string& name : goal.objectives) {
+    name = sweep::column_meant(name, names);
     const results::ColumnInfo* const column = job.columns().find(name);
     if (column != nullptr && column->better != results::Better::neither) continue;
     if (column == nullptr && std::ranges::find(names, name) != names.end())
@@ -501,8 +504,8 @@ void add_search_command(const Program& program) {
       ->check(one_of({"table", "csv", "json", "yaml"}));
   add_progress(*command, arguments->progress);
   add_confirm(*command, arguments->confirm);
-  add_value(*command, "--mode", arguments->execution, "MODE",
-            "Instead of the study's own: hierarchical; flattened, the best executed steps; or checked")
+  add_value(*command, "--mode", arguments->execution, "hierarchical|flattened|checked",
+            "Instead of the study's own; flattened: the best executed steps")
       ->check(one_of({"hierarchical", "flattened", "checked"}));
 }
 

@@ -227,7 +227,7 @@ void refuse_what_servers_lack(const SimulateArguments& arguments, const Setting&
 
 int run_simulate(const SimulateArguments& arguments, const CommonOptions& common) {
   const sweep::Study study = load(for_point(arguments.study, arguments.point), common);
-  const sweep::ChosenPoint point = choose_point(study, point_or_best(arguments.study, arguments.point));
+  const sweep::ChosenPoint point = opening_point(arguments.study, study, arguments.point);
   const Setting& setting = point.setting;
   std::optional<sweep::FaultDraw> draw;
   if (arguments.draw) draw = draw_sample(study, setting, *arguments.draw);
@@ -316,6 +316,7 @@ void add_simulate_command(const Program& program) {
           "How the time is found: hierarchical (by layer, stage and pipeline), flattened (every "
           "message of every rank) or checked (flattened where the former is outside its domain); default: "
           "the study's")
+      ->type_name("hierarchical|flattened|checked")
       ->check(one_of({"hierarchical", "flattened", "checked"}));
   CLI::Option* const compare = command->add_flag(
       "--compare", arguments->compare,

@@ -50,7 +50,8 @@ constexpr const char* kSweepFooter =
   shardscape sweep study.yaml -o s.h5 --sample 20000      a sample that stands for the whole space
   shardscape sweep study.yaml -o out.h5 --set workload.global_batch=256 --progress json
 
-The first Ctrl-C finishes the blocks in flight and keeps them; the second leaves at once. Both can be resumed.)";
+The first Ctrl-C finishes the blocks in flight and keeps them; the second leaves at once. Both can be resumed.
+Next: 'top out.h5', and 'launch out.h5 --for FRAMEWORK' prints what runs the best plan.)";
 
 struct SweepArguments {
   StudyArguments study;

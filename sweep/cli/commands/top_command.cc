@@ -43,10 +43,11 @@ constexpr const char* kTopFooter =
 The first rows of a table are executed as well, and ranked by that. Plans that nothing tells apart are one row with
 all their values; scripts get a row for each.
 Where no point is feasible the nearest misses are shown, and what would make one fit.
-Columns go by their names, without the unit (step_time), as axes of plans (tp), or as paths of the study
-(device.hbm.bandwidth), in every option; numbers may have units; codes compare with their names (quoted where they
+Columns go by their names, without the unit (step_time), as axes of plans (tp), as the table heads them (step time), or
+as paths of the study (device.hbm.bandwidth), in every option; numbers may have units; codes compare with their names (quoted where they
 hold a '-'). Without a condition on status only feasible points are shown.
-A sweep that is still running, or was interrupted, can be read too.)";
+A sweep that is still running, or was interrupted, can be read too.
+Next: 'launch out.h5 --point ID --for FRAMEWORK' prints what runs a plan.)";
 
 struct TopArguments : ShownTop {
   std::filesystem::path file;

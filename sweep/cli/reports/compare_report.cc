@@ -1,3 +1,5 @@
+// Lists what differs between two plans and their machines, puts figures and classes of time beside each other, draws
+// the waterfall of the bars that compare/waterfall.h finds, and names the largest of them in one sentence.
 #include "sweep/cli/reports/compare_report.h"
 
 #include <fmt/format.h>
@@ -5,13 +7,18 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <type_traits>
 
 #include "engine/base/safe_text.h"
+#include "engine/spec/fabric_numbers.h"
 #include "engine/spec/plan_axes.h"
+#include "engine/spec/spec_numbers.h"
 #include "sweep/cli/reports/launch_report.h"
 #include "sweep/cli/reports/verdicts.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/space/point_text.h"
+#include "sweep/yaml/number.h"
+#include "sweep/yaml/quantity_text.h"
 
 namespace shardscape::cli {
 
@@ -49,6 +56,28 @@ std::string signed_seconds(double seconds) {
   return (seconds < 0 ? "-" : "+") + format_seconds(std::abs(seconds));
 }
 
+/// A number by the key that states it, and with its unit: of memory that of all stacks.
+struct NumberWords {
+  std::string key, value;
+};
+template <class Row, class Spec>
+NumberWords number_words(const Row& row, const Spec& spec) {
+  NumberWords words{std::string(row.path), ""};
+  double value = row.get(spec);
+  if constexpr (std::is_same_v<Spec, DimensionSpec>) words.key = row.key(spec);
+  if constexpr (std::is_same_v<Spec, DeviceSpec>) {
+    if (!row.total.empty()) {
+      words.key = words.key.substr(0, words.key.rfind('.') + 1).append(row.total);
+      value *= static_cast<double>(spec.hbm.stacks);
+    }
+  }
+  words.value = yaml::format_number(value);
+  for (int dimension = 0; dimension <= static_cast<int>(yaml::Dimension::energy_per_bit); ++dimension)
+    if (const auto of = static_cast<yaml::Dimension>(dimension); row.range.unit == yaml::row_of(of).unit)
+      words.value = yaml::format_quantity(value, of);
+  return words;
+}
+
 /// What a plan is: text of A and of B where they differ.
 struct Difference {
   std::string name, a, b;
@@ -64,6 +93,21 @@ std::vector<Difference> plan_differences(const Comparison& of) {
   add("device", a.system.device.name, b.system.device.name);
   add("fabric", a.system.fabric.name, b.system.fabric.name);
   add("stack", a.system.stack.name, b.system.stack.name);
+  // Numbers of parts that have one name: what axes of `hardware` change.
+  const auto add_numbers = [&](const std::string& part, const auto& table, const auto& of_a,
+                               const auto& of_b) {
+    for (const auto& row : table)
+      if (!row.same(of_a, of_b))
+        add(part + number_words(row, of_a).key, number_words(row, of_a).value, number_words(row, of_b).value);
+  };
+  const System &from = a.system, &to = b.system;
+  if (from.device.name == to.device.name) add_numbers("device.", device_numbers(), from.device, to.device);
+  if (from.stack.name == to.stack.name) add_numbers("stack.", stack_numbers(), from.stack, to.stack);
+  const std::size_t dimensions = std::min(from.fabric.dimensions.size(), to.fabric.dimensions.size());
+  for (std::size_t i = 0; i < dimensions; ++i) {
+    const DimensionSpec &x = from.fabric.dimensions[i], &y = to.fabric.dimensions[i];
+    if (x.name == y.name) add_numbers("fabric." + x.name + '.', dimension_numbers(), x, y);
+  }
   add("precision", std::string(name_of(a.workload.precision)), std::string(name_of(b.workload.precision)));
   add("sequence length", format_count(a.workload.sequence_length), format_count(b.workload.sequence_length));
   add("global batch", format_count(a.workload.global_batch), format_count(b.workload.global_batch));

@@ -32,7 +32,8 @@ std::string checkpoint_of(const sweep::Study& study) {
   return printable(study.checkpoint.empty() ? study.model_name : study.checkpoint);
 }
 
-/// All axes of a plan, whatever a study has first.
+}  // namespace
+
 std::string whole_point(const ParallelPlan& plan, Phase phase) {
   std::string text;
   for (const PlanAxisRow& row : kPlanRows) {
@@ -41,8 +42,6 @@ std::string whole_point(const ParallelPlan& plan, Phase phase) {
   }
   return text;
 }
-
-}  // namespace
 
 PlanLaunch plan_launch(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan,
                        const launch::Framework& framework, std::int64_t gpus_per_node) {
@@ -74,6 +73,8 @@ std::string launch_line(const sweep::Study& study, const Setting& setting, const
 
 Json to_json(const PlanLaunch& made) {
   Json json = {{"for", made.framework.name}, {"version", made.framework.version}, {"point", made.point}};
+  json["status"] = made.status;
+  json["reason"] = made.reason;
   json["memory_tight"] = made.tight;
   json["files"] = Json::array();
   for (const launch::LaunchFile& file : made.launch.files)
@@ -86,6 +87,7 @@ Json to_json(const PlanLaunch& made) {
 }
 
 void print_launch(std::ostream& out, const PlanLaunch& made, bool files) {
+  if (!made.misfit.empty() && files) out << "# " << made.misfit << '\n';
   out << "# " << made.what << "; for " << made.framework.title << ", as of " << made.framework.version
       << '\n';
   for (const std::string& note : made.memory) out << "# " << note << '\n';

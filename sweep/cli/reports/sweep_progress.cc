@@ -48,14 +48,16 @@ std::string ProgressReporter::text(const sweep::SweepProgress& progress) const {
   const Pace pace = pace_of(progress, elapsed_seconds());
   const double share = static_cast<double>(progress.rows_done()) / static_cast<double>(progress.rows_total);
   // What matters least comes first, as narrow terminals leave that out.
-  std::string text = fmt::format(
-      "{}/s, feasible {}, {}/{} points ({}), ETA {}", format_count(static_cast<std::uint64_t>(pace.rate)),
-      format_percent(pace.feasible), format_count(progress.rows_done()), format_count(progress.rows_total),
-      format_percent(share, 0), format_duration(pace.remaining));
-  if (const auto& best = progress.tally.best)
-    text +=
-        fmt::format(", best {} ({})", objective_text(job_, job_.study().objectives.front(), best->objective),
-                    sweep::to_point_text(job_.space().point(best->point_id).plan, job_.study().phase(), ' '));
+  const auto& best = progress.tally.best;
+  std::string text;
+  if (best)
+    text = fmt::format("best plan {}, ", sweep::to_point_text(job_.space().point(best->point_id).plan,
+                                                              job_.study().phase(), ' '));
+  text += fmt::format("feasible {}, {}/s, {}/{} points ({}), ETA {}", format_percent(pace.feasible),
+                      format_count(static_cast<std::uint64_t>(pace.rate)), format_count(progress.rows_done()),
+                      format_count(progress.rows_total), format_percent(share, 0),
+                      format_duration(pace.remaining));
+  if (best) text += ", best " + objective_text(job_, job_.study().objectives.front(), best->objective);
   return text;
 }
 

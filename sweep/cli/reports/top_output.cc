@@ -96,6 +96,12 @@ bool is_whole(ColumnType type) {
 std::string shown_value(const ColumnInfo& column, double value) {
   if (const auto name = code_name(column, value)) return *name;
   if (column.group == ColumnGroup::id) return fmt::format("{:.0f}", value);  // as commands take it
+  constexpr double kFactors = 9;  // from ten times the time on a slowdown is a factor
+  constexpr std::array<std::string_view, 5> kSlowdowns = {"slowdown_mean", "slowdown_p50", "slowdown_p95",
+                                                          "slowdown_p99", "slowdown_max"};
+  if (value >= kFactors && std::isfinite(value) &&
+      std::ranges::find(kSlowdowns, column.name) != kSlowdowns.end())
+    return format_fixed(1 + value, 1) + "x";
   if (const std::optional<int> digits = results::percent_digits(column))
     return format_percent(value, *digits);
   if (column.name == "outside_domain") return value > 0 ? "yes" : "no";
@@ -292,12 +298,20 @@ class TableBuilder {
       const bool varies = differ || results::varies(reader_, column.name);
       if (differ || (varies && !wide)) {
         show(column.name);
-      } else if (!chosen_.rows.empty() && !says_nothing(column, plain(i, 0))) {
+      } else if (!chosen_.rows.empty() && !says_nothing(column, plain(i, 0)) && !of_no_pool(column)) {
         std::string& list = varies ? alike_ : constants_;
         if (!list.empty()) list += ", ";
         list += short_heading(column) + " " + plain(i, 0);
       }
     }
+  }
+
+  /// Whether a column is of the pool that prefills, which none of the rows has.
+  [[nodiscard]] bool of_no_pool(const ColumnInfo& column) const {
+    const PlanAxisRow* const row = find_plan_column(column.name);
+    const ColumnInfo* const pool = reader_.find(row_of(PlanKey::prefill_data).column);
+    const bool of_pools = row != nullptr && (is_of_prefill(*row) || row->key == PlanKey::ffn);
+    return of_pools && pool != nullptr && !any_positive(place_of(*pool));
   }
 
   void show_where_set(std::string_view name) {

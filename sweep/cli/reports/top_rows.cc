@@ -13,14 +13,13 @@
 #include <set>
 
 #include "engine/base/suggest.h"
-#include "engine/spec/plan_axes.h"
 #include "results_schema/reading/row_scan.h"
 #include "results_schema/rows/summary.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/reports/top_output.h"
 #include "sweep/cli/terminal/text_table.h"
 #include "sweep/space/expression.h"
-#include "sweep/yaml/quantity_text.h"
+#include "sweep/study/column_names.h"
 
 namespace shardscape::cli {
 
@@ -32,24 +31,6 @@ using results::ResultReader;
 using results::RowScan;
 
 constexpr const char* kWhereNamesAre = "; '--columns list' lists the names";
-
-/// The names of a column, its own first: a plan axis has its short one, a quantity the one without its unit.
-std::vector<std::string> names_of(const ColumnInfo& column) {
-  std::vector<std::string> names = {column.name};
-  if (const PlanAxisRow* const row = find_plan_column(column.name);
-      row != nullptr && row->name != column.name)
-    names.emplace_back(row->name);
-  for (int dimension = 0; dimension <= static_cast<int>(yaml::Dimension::energy_per_bit); ++dimension) {
-    const yaml::DimensionRow& row = yaml::row_of(static_cast<yaml::Dimension>(dimension));
-    if (column.unit == row.unit && column.name.ends_with(row.suffix))
-      names.push_back(column.name.substr(0, column.name.size() - row.suffix.size()));
-  }
-  if (column.name == "memory_peak_bytes") names.emplace_back("memory");
-  if (column.name == "request_rate_per_s") names.emplace_back("request_rate");
-  if (column.name == "energy_per_token_j") names.insert(names.end(), {"energy_per_token", "energy"});
-  if (column.name == "cost_per_million_tokens") names.emplace_back("cost");
-  return names;
-}
 
 /// Another name of a column's code 0, so that conditions hold in files of any age: what says that no difference is left
 /// was "none" once, which is what `evidence` says where nothing is known.
@@ -107,12 +88,8 @@ class RowFilter {
   std::vector<sweep::ExpressionName> name_table(const ResultReader& reader) {
     std::vector<sweep::ExpressionName> names;
     for (const ColumnInfo& column : reader.columns()) {
-      for (std::string& name : names_of(column)) {
-        const bool coded = !column.meanings.empty(), rate = column.unit == "s-1";
-        // What devices hold is to be small; what is sent, and the sizes of the hardware, may have a few kilobytes.
-        const bool memory = column.unit == "byte" && column.better == results::Better::smaller;
-        names.push_back({std::move(name), coded ? sweep::NameKind::choice : sweep::NameKind::number,
-                         column.meanings, rate, rate ? "" : column.unit, memory, other_zero(column)});
+      for (sweep::ExpressionName& name : condition_names(column)) {
+        names.push_back(std::move(name));
         columns_.push_back(column.name);
       }
     }
@@ -251,15 +228,23 @@ std::unique_ptr<Selector> selector_of(const ResultReader& reader, const TopQuest
 
 }  // namespace
 
+std::vector<sweep::ExpressionName> condition_names(const ColumnInfo& column) {
+  const bool coded = !column.meanings.empty(), rate = column.unit == "s-1";
+  // What devices hold is to be small; what is sent, and the sizes of the hardware, may have a few kilobytes.
+  const bool memory = column.unit == "byte" && column.better == results::Better::smaller;
+  std::vector<sweep::ExpressionName> names;
+  for (std::string& name : sweep::names_of_column(column))
+    names.push_back({std::move(name), coded ? sweep::NameKind::choice : sweep::NameKind::number,
+                     column.meanings, rate, rate ? "" : column.unit, memory, other_zero(column)});
+  names.back().also = {short_heading(column)};
+  return names;
+}
+
 const ColumnInfo& require_column(const ResultReader& reader, std::string_view name, std::string_view option) {
-  std::string plain(name);  // a path of the study: device.hbm.bandwidth, space.tensor_parallel
-  std::ranges::replace(plain, '.', '_');
-  for (const std::string_view section : {"space_", "workload_", "hardware_"})
-    if (plain.starts_with(section) && name.find('.') != std::string_view::npos)
-      plain.erase(0, section.size());
+  const std::string plain = sweep::without_path(name);
   std::vector<std::string> known;
   for (const ColumnInfo& column : reader.columns()) {
-    const std::vector<std::string> names = names_of(column);
+    const std::vector<std::string> names = sweep::names_of_column(column);
     if (std::ranges::find(names, plain) != names.end()) return column;
     known.insert(known.end(), names.begin(), names.end());
   }
@@ -273,7 +258,7 @@ const ColumnInfo& require_column(const ResultReader& reader, std::string_view na
 void print_columns(std::ostream& out, const ResultReader& reader) {
   TextTable table({left("column"), left("also"), left("unit"), left("meaning")});
   for (const ColumnInfo& column : reader.columns()) {
-    const std::vector<std::string> names = names_of(column);
+    const std::vector<std::string> names = sweep::names_of_column(column);
     table.add_row(
         {names.front(), names.size() > 1 ? names.back() : "", column.unit == "1" ? "" : column.unit,
          column.meanings.empty() ? column.long_name : column.long_name + ": " + join_names(column.meanings)});

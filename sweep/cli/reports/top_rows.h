@@ -8,6 +8,7 @@
 
 #include "results_schema/reading/reader.h"
 #include "results_schema/rows/columns.h"
+#include "sweep/space/expression.h"
 
 namespace shardscape::cli {
 
@@ -29,6 +30,9 @@ struct TopRows {
   std::vector<bool> infeasible;
   bool any_infeasible = false;
 };
+
+/// The names by which a condition knows a column: all of its own, and its heading.
+std::vector<sweep::ExpressionName> condition_names(const results::ColumnInfo& column);
 
 /// The column that a name means: its own, that of a plan axis (tp), the one without its unit (step_time, memory), its
 /// heading, or a path of the study (device.hbm.bandwidth). BadInput, naming `option`, where there is none.

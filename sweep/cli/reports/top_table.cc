@@ -1,3 +1,5 @@
+// Reads as many rows as it takes to fill the table although rows that tie become one, executes the first of them, and
+// sorts these by what that gave.
 #include "sweep/cli/reports/top_table.h"
 
 #include <fmt/format.h>

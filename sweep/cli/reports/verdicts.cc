@@ -1,3 +1,5 @@
+// One table says of each reason its status and half a sentence; the other texts on verdicts are made of it, of the
+// names of bounds, and of the shares of memory from which on it is called full or tight.
 #include "sweep/cli/reports/verdicts.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,5 @@
+// Finds the words of a command line that no command or option has, says which one is near or who takes it, and wraps
+// help to the terminal. Checks of values say what would be right.
 #include "sweep/cli/terminal/usage.h"
 
 #include <fmt/format.h>

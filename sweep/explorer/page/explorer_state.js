@@ -2,6 +2,12 @@
 
 const state = {set: new Map(), point: new Map()};
 
+/** The plan that the page opens on, as text: empty where that is the study's first. */
+const START = DATA.point ?? "";
+const startOf = (name) => pointOf(START).get(name);
+/** Whether the state is not the one that the page opened with. */
+const isChanged = () => state.set.size > 0 || changesOf(state).point !== START;
+
 /** The changes as a request has them. */
 function changesOf({set, point}) {
   return {
@@ -30,7 +36,7 @@ function fragmentOf(of) {
 function takeFragment(text) {
   const parts = new URLSearchParams(text.replace(/^#/, ""));
   state.set = settingOf(parts.getAll("set"));
-  state.point = pointOf(parts.get("point") ?? "");
+  state.point = pointOf(parts.get("point") ?? START);
 }
 
 /** Puts the state into the address: a step that the browser's "back" takes back. */
@@ -52,7 +58,8 @@ function setNumber(key, text, passing = false) {
 
 /** Changes an axis of the plan; those that fill up the GPUs follow again. */
 function setAxis(name, text, followers = []) {
-  if (text === undefined) state.point.delete(name); else state.point.set(name, text);
+  const value = text ?? startOf(name);
+  if (value === undefined) state.point.delete(name); else state.point.set(name, value);
   for (const follower of followers) state.point.delete(follower);
   stateChanged(false);
 }

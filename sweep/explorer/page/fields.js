@@ -140,11 +140,11 @@ function showChanges() {
     group.querySelector("summary span").textContent = `${all} numbers${changed > 0 ? `, ${changed} changed` : ""}`;
   }
   for (const axis of byId("plan-fields").querySelectorAll(".axis")) {
-    const isChanged = state.point.has(axis.dataset.name);
-    axis.classList.toggle("changed", isChanged);
-    axis.querySelector(".reset").hidden = !isChanged;
+    const isOther = state.point.get(axis.dataset.name) !== startOf(axis.dataset.name);
+    axis.classList.toggle("changed", isOther);
+    axis.querySelector(".reset").hidden = !isOther;
   }
-  byId("reset-all").disabled = state.set.size + state.point.size === 0;
+  byId("reset-all").disabled = !isChanged();
 }
 
 /** Shows the lines that have all words of the search box. */
@@ -196,7 +196,7 @@ function setUpFields() {
   byId("inputs").onsubmit = (event) => event.preventDefault();
   byId("reset-all").onclick = () => {
     state.set.clear();
-    state.point.clear();
+    state.point = pointOf(START);
     stateChanged(false);
   };
 }

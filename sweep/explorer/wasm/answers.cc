@@ -1,3 +1,5 @@
+// Each request reads the study anew with its changes, as a command line would, and answers with what `simulate
+// --json` says, so that the page and the program cannot differ.
 #include "sweep/explorer/wasm/answers.h"
 
 #include <algorithm>

@@ -13,6 +13,7 @@ All values are in SI units, which `units` of results and attrs["units"] of frame
 messages of the program: InputError (what is wrong, and where), RunError, InternalError, ResultsError.
 """
 from . import errors, plots, results
+from ._columns import best, load
 from ._commands import ShardscapeWarning
 from ._shardscape import version as __version__
 from .errors import InputError, InternalError, RunError, ShardscapeError
@@ -20,7 +21,7 @@ from .measurements import Calibration, Validation, calibrate, validate
 from .presets import Preset, Presets, presets
 from .ranking import top
 from .result import Result
-from .results import ResultsError, best, fault_samples, links, load, summary, units
+from .results import ResultsError, fault_samples, links, summary, units
 from .study import Study
 
 __all__ = [

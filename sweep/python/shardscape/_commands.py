@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Union
 
+import numpy as np
 import pandas as pd
 
 from . import _shardscape
@@ -127,5 +128,16 @@ def table_file(table: pd.DataFrame | PathLike, name: str = "table.csv") -> Itera
         return
     with tempfile.TemporaryDirectory(prefix="shardscape-") as folder:
         path = os.path.join(folder, name)
-        table.to_csv(path, index=False)
+        table.apply(lambda column: column.map(_cell)).to_csv(path, index=False)
         yield path, {folder + os.sep: ""}
+
+
+def _cell(value: Any) -> Any:
+    """A cell as tables write it: whole numbers without a point (a blank makes pandas turn a column into floats), truth
+    values as 0 or 1, nothing where nothing is known."""
+    if value is None or value is pd.NA or isinstance(value, (float, np.floating)) and np.isnan(value):
+        return ""
+    if isinstance(value, (bool, np.bool_)):
+        return int(value)
+    whole = isinstance(value, (float, np.floating)) and abs(value) < 2**53 and value == int(value)
+    return int(value) if whole else value

@@ -8,15 +8,13 @@ from typing import Union
 import pandas as pd
 
 from . import results
+from ._columns import meant, rows_where, units_of
 from ._commands import PathLike
 from .errors import InputError
 
 __all__ = ["top"]
 
 Objective = Union[str, Callable[[pd.DataFrame], "pd.Series[float]"], None]
-
-
-UNITS = ("_s", "_bytes", "_j", "_per_s")
 
 
 def _like(columns: pd.Index[str], name: str) -> list[str]:
@@ -32,15 +30,6 @@ def _hint(columns: pd.Index[str], name: str) -> str:
     return f" (did you mean '{likely[0]}'?)" if likely else f"; columns: {', '.join(columns)}"
 
 
-def _kept(frame: pd.DataFrame, where: str) -> pd.DataFrame:
-    """The rows for which the expression holds."""
-    try:
-        return frame.query(where)
-    except pd.errors.UndefinedVariableError as error:
-        name = str(error).split("'")[1]
-        raise InputError(f"top: where: there is no column '{name}'{_hint(frame.columns, name)}") from None
-
-
 def top(
     source: pd.DataFrame | PathLike,
     n: int = 10,
@@ -51,17 +40,18 @@ def top(
 ) -> pd.DataFrame:
     """The n best feasible rows, best first; of equal ones the smallest point_id first.
 
-    source: a frame of `load`, `sweep` or `search`, or a result file. by: a column, with or without its unit (None: the study's
-    first objective), or a function of the frame that gives a number for each row, whose values become the column "objective": top(points,
-    5, by=lambda p: p.step_time_s * p.memory_peak_bytes). larger: whether more is better; None: as the column says, and
-    less for functions. where: an expression of pandas ("zero_stage >= 1"), or a function that says which rows.
+    source: a frame of `load`, `sweep` or `search`, or a result file. by: a column, with or without its unit (None: the
+    study's first objective), or a function of the frame that gives a number for each row, whose values become the
+    column "objective": top(points, 5, by=lambda p: p.step_time_s * p.memory_peak_bytes). larger: whether more is
+    better; None: as the column says, and less for functions. where: an expression of pandas ("zero_stage >= 1") or one of `shardscape top --where` ("tp <= 8 and
+    step_time < 17 s"), or a function that says which rows.
     """
     frame = source if isinstance(source, pd.DataFrame) else results.load(source)
     if "status" not in frame or "point_id" not in frame:
         raise InputError("top: source: a frame with the columns point_id and status is expected")
     chosen = frame[frame["status"] == "ok"]
     if where is not None:
-        chosen = _kept(chosen, where) if isinstance(where, str) else chosen[where(chosen)]
+        chosen = rows_where(chosen, where) if isinstance(where, str) else chosen[where(chosen)]
     better = frame.attrs.get("better", {})
     if by is None:
         objectives = frame.attrs.get("objectives", "").split()
@@ -71,7 +61,7 @@ def top(
     if callable(by):
         chosen, name = chosen.assign(objective=pd.to_numeric(by(chosen))), "objective"
     else:
-        name = by if by in chosen else next((by + unit for unit in UNITS if by + unit in chosen), by)
+        name = meant(by, units_of(frame)) if isinstance(by, str) else by
         if name not in chosen:
             raise InputError(f"top: by: there is no column '{name}'{_hint(chosen.columns, name)}")
         if larger is None and name not in better:

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from . import _shardscape, results
+from ._columns import load
 from ._commands import PathLike, Progress, encoded, run, telling, warn_of, words_of
 from .errors import InputError
 from .measurements import Calibration, Validation, calibrate, validate
@@ -175,7 +176,7 @@ class Study:
                     if output is None or not os.path.isdir(path + ".parts"):
                         raise
                     raise KeyboardInterrupt(f"{path}.parts holds what is done; resume=True goes on") from None
-            return results.load(path, columns)
+            return load(path, columns)
 
     def search(
         self,
