@@ -347,7 +347,7 @@ Prediction PlanFloor::rates(const ParallelPlan& plan, Seconds step) {
   Prediction prediction;
   prediction.step_time = step;
   step::fill_training_rates({setting_, plan, no_costs(), none, none, {}, {}}, prediction);
-  fill_token_prices(setting_.system.device, prediction);
+  fill_token_prices(setting_.system, plan, prediction);
   return prediction;
 }
 

@@ -166,7 +166,7 @@ bool Simulator::Impl::fit(Point& point, Evaluator& evaluator) const {
 void Simulator::Impl::time(Point& point, Evaluator& evaluator) const {
   evaluator.find_sick(point);
   evaluator.time(point);
-  fill_token_prices(setting.system.device, point.out);
+  fill_token_prices(setting.system, point.plan, point.out);
   reject_untimed(point);
   check_range(point, setting.workload.phase);
 }

@@ -8,19 +8,26 @@
 // theirs; hosts, switches and cooling are left out of it. A price has what it was quoted with.
 #pragma once
 
-#include "engine/spec/device.h"
-#include "engine/spec/prediction.h"
+#include "engine/spec/scenario.h"
 
 namespace shardscape {
 
-/// Fills joules_per_token and cost_per_million_tokens from tokens_per_s_per_gpu; what the device does not say stays NaN.
-inline void fill_token_prices(const DeviceSpec& device, Prediction& prediction) {
+/// Fills joules_per_token and cost_per_million_tokens from tokens_per_s_per_gpu. What the device of a pool does not say
+/// stays NaN; of unequal pools the mean over all GPUs of the plan counts.
+inline void fill_token_prices(const System& system, const ParallelPlan& plan, Prediction& prediction) {
   constexpr double kSecondsPerHour = 3600, kMillion = 1e6;
   const double rate = prediction.tokens_per_s_per_gpu;
   if (!(rate > 0)) return;
-  if (device.power.value() > 0) prediction.joules_per_token = device.power.value() / rate;
-  if (device.price_per_hour > 0)
-    prediction.cost_per_million_tokens = device.price_per_hour / kSecondsPerHour / rate * kMillion;
+  const double reading =
+      system.prefill_device ? static_cast<double>(plan.prefill.gpus()) / static_cast<double>(plan.gpus()) : 0;
+  const auto mean = [&](const auto& of) {
+    const double own = of(system.device), theirs = reading > 0 ? of(*system.prefill_device) : own;
+    return own > 0 && theirs > 0 ? (1 - reading) * own + reading * theirs : 0;
+  };
+  const double watts = mean([](const DeviceSpec& device) { return device.power.value(); });
+  const double price = mean([](const DeviceSpec& device) { return device.price_per_hour; });
+  if (watts > 0) prediction.joules_per_token = watts / rate;
+  if (price > 0) prediction.cost_per_million_tokens = price / kSecondsPerHour / rate * kMillion;
 }
 
 }  // namespace shardscape

@@ -148,6 +148,24 @@ TEST(Disaggregated, UnequalPoolsTakeTheirOwnTimes) {
   }
 }
 
+// Tokens pay for the GPUs of both pools, each at the price and the power of its own.
+TEST(Disaggregated, TokensPayForBothPools) {
+  const ParallelPlan plan = pools(plan_of(1, 1, 1, 1), {1, 1, 3});
+  Setting setting = server(4, 1);
+  setting.system.device.price_per_hour = 2;
+  setting.system.device.power = Watts(400);
+  setting.system.prefill_device = setting.system.device;
+  setting.system.prefill_device->price_per_hour = 6;
+  setting.system.prefill_device->power = Watts(800);
+  const Prediction out = predict_pools(setting, plan);
+  const double rate = out.tokens_per_s_per_gpu;  // of four GPUs, three of which read
+  EXPECT_NEAR(out.cost_per_million_tokens, (2 + 3 * 6) / 4.0 / 3600 / rate * 1e6,
+              1e-9 * out.cost_per_million_tokens);
+  EXPECT_NEAR(out.joules_per_token, (400 + 3 * 800) / 4.0 / rate, 1e-9 * out.joules_per_token);
+  setting.system.prefill_device->price_per_hour = 0;
+  EXPECT_TRUE(std::isnan(predict_pools(setting, plan).cost_per_million_tokens));
+}
+
 // A pool that is told to have what it has anyway is no other pool.
 TEST(Disaggregated, EqualPoolsMayBeSpeltOut) {
   const ParallelPlan plan = pools(plan_of(2, 1, 1, 2), {2, 1, 2});
