@@ -186,7 +186,8 @@ void ConstantFit::run(const Dataset& data) {
     const std::vector<Judgement> judgements = judge(found.information, found.point, task.low, task.high);
     const std::vector<std::size_t> given_up = to_give_up(judgements, found.point);
     for (const std::size_t j : given_up) give_up(moving, j, judgements);
-    if (!given_up.empty() || give_up_vaguest()) continue;
+    const bool many = data.size() >= kFewMeasurements;  // whose error says what a small constant is worth
+    if (!given_up.empty() || (!many && give_up_vaguest())) continue;
     report_.typical_error = typical_error_;
     report_.converged = found.converged;
     report_.objective_before = loss_of(data.residuals({base_})[0], typical_error_);

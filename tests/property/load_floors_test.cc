@@ -67,7 +67,7 @@ Trace trace_with_prefixes(Draw& draw) {
                         1 + draw.below(draw.pick(std::size_t{5}, std::size_t{400})), shared, parent);
   }
   auto trace = parse_trace(text);
-  EXPECT_TRUE(trace.has_value()) << (trace ? "" : trace.error());
+  EXPECT_TRUE(trace.has_value()) << (trace ? std::string() : trace.error().front());
   return *std::move(trace);
 }
 
