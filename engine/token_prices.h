@@ -13,7 +13,8 @@
 
 namespace shardscape {
 
-/// Fills joules_per_token and cost_per_million_tokens from tokens_per_s_per_gpu; what the device does not say stays NaN.
+/// Fills joules_per_token and cost_per_million_tokens from tokens_per_s_per_gpu; what the device does not say stays
+/// NaN.
 inline void fill_token_prices(const DeviceSpec& device, Prediction& prediction) {
   constexpr double kSecondsPerHour = 3600, kMillion = 1e6;
   const double rate = prediction.tokens_per_s_per_gpu;

@@ -85,7 +85,8 @@ class StudyParser {
     check_layouts();
     if (!diagnostics_.empty()) return std::nullopt;
     check_lengths();
-    check_second_tokens();
+    for (const Problem& idle : without_value(study_))
+      state_.bad(idle.field, root_.find(idle.field)->where, idle.message);
     check_loads();
     check_simulated_load();
     if (phase_) check_served_experts(study_, *phase_, root_, state_);
@@ -94,7 +95,8 @@ class StudyParser {
     note_places(root_, ".");
     study_.resolved_yaml = resolved();
     note_assumed_shares();
-    note_long_sequences();
+    if (std::string line = long_sequences(study_); !line.empty())
+      study_.assumptions.push_back(std::move(line));
     study_.warned_of = study_.assumptions.size();
     if (std::string line = stack_policies(study_); !line.empty())
       study_.assumptions.push_back(std::move(line));
@@ -442,20 +444,6 @@ class StudyParser {
         study_.objectives.push_back(item->text);
       }
     }
-    for (const std::string& name : study_.objectives) {
-      const auto none = [&](const char* column, auto of_device) {
-        return name == column && std::ranges::none_of(study_.systems, [&](const System& system) {
-                 return of_device(system.device) > 0;
-               });
-      };
-      const bool cost = none("cost_per_million_tokens", [](const DeviceSpec& d) { return d.price_per_hour; });
-      const bool energy = none("energy_per_token_j", [](const DeviceSpec& d) { return d.power.value(); });
-      if ((cost || energy) && !study_.systems.empty())
-        state_.bad(
-            "objectives", root_.find("objectives")->where,
-            fmt::format("{} has no value: the device says no {}, such as --set device.{}", name,
-                        cost ? "price_per_hour" : "power", cost ? "price_per_hour=2.5" : "'power=700 W'"));
-    }
     if (!study_.objectives.empty()) return;
     study_.objectives = {phase_ == Phase::inference ? "e2e_s" : "step_time_s", "memory_peak_bytes"};
   }
@@ -498,38 +486,6 @@ class StudyParser {
       if (!refusal.empty())
         state_.bad(std::string("workload.") + key, (at != nullptr ? *at : node).where, refusal);
     }
-  }
-
-  /// Reports bounds on times between tokens where a workload's requests have one output token, which none follows.
-  void check_second_tokens() {
-    const bool one = std::ranges::any_of(study_.workloads, [](const WorkloadSpec& workload) {
-      return workload.phase == Phase::inference && !results::has_second_token(workload);
-    });
-    if (!one) return;
-    for (const results::Limit& limit : study_.limits) {
-      if (!results::is_between_tokens(limit.column)) continue;
-      const char* const key = limit.promise ? "promises" : "constraints";
-      state_.bad(
-          key, root_.find(key)->where,
-          fmt::format("{} cannot be judged: requests of one output token (workload.output_tokens) have no "
-                      "time between tokens; leave it out, or give more tokens",
-                      limit.column.substr(0, limit.column.size() - std::string_view("_s").size())));
-    }
-  }
-
-  /// Notes sequences beyond those that the model is published for.
-  void note_long_sequences() {
-    std::int64_t longest = 0;
-    for (const WorkloadSpec& workload : study_.workloads)
-      longest = std::max(longest, workload.phase == Phase::training
-                                      ? workload.sequence_length
-                                      : workload.longest_prompt() + workload.longest_output());
-    const std::int64_t context = study_.model.context;
-    if (context > 0 && longest > context)
-      study_.assumptions.push_back(fmt::format(
-          "sequences have up to {} tokens, and model {} is published for {} (context): its quality "
-          "beyond is not known, its time is predicted all the same",
-          longest, study_.model.name, context));
   }
 
   /// Notes the shares of peaks that device files leave out, as far as some setting uses their default.
