@@ -7,7 +7,8 @@
 namespace shardscape {
 
 /// True where every figure of a timed prediction of that phase is finite, times and bytes are at most 1e30, the step
-/// (the request) takes at least 1e-30 s, and no load lacks the steady state that it was to show. These limits are far beyond any machine; within them
+/// (the request) takes at least 1e-30 s, and no load lacks the steady state that it was to show.
+/// These limits are far beyond any machine; within them
 /// parts can be stored in single precision (up to 3.4e38, normal from 1.2e-38 on) and still add up to the
 /// whole.
 bool in_range(const Prediction& prediction, Phase phase);

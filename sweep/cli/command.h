@@ -178,7 +178,7 @@ bool is_results(const std::filesystem::path& file);
 /// A study as given on the command line: a file, or, where `results_too`, the result file of a sweep of it.
 struct StudyArguments {
   std::filesystem::path file;
-  std::vector<std::string> overrides;              ///< texts KEY=VALUE
+  std::vector<std::string> overrides;                                ///< texts KEY=VALUE
   bool all_counts = false, rates_instead = false, one_plan = false;  ///< as in sweep::StudyOptions
   bool results_too = false;
 };

@@ -20,10 +20,17 @@
 #include "engine/spec/request_load.h"
 #include "results_schema/rows/limits.h"
 #include "sweep/space/expression.h"
+#include "sweep/study/study.h"
 #include "sweep/yaml/diagnostics.h"
 #include "sweep/yaml/node.h"
 
 namespace shardscape::sweep {
+
+/// Bounds and objectives of a study that have no value, under the study's keys: of times between tokens where requests
+/// have one output token, and of costs and energies where no device says its price or its power.
+std::vector<Problem> without_value(const Study& study);
+/// That sequences are longer than those which the model is published for; empty where none is.
+std::string long_sequences(const Study& study);
 
 /// The promises of a study; all problems are reported.
 std::vector<results::Limit> parse_promises(const yaml::Node& node, yaml::Diagnostics& diagnostics);

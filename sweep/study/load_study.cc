@@ -87,7 +87,8 @@ class StudyParser {
     check_layouts();
     if (!diagnostics_.empty()) return std::nullopt;
     check_lengths();
-    check_second_tokens();
+    for (const Problem& idle : without_value(study_))
+      state_.bad(idle.field, root_.find(idle.field)->where, idle.message);
     check_loads();
     check_simulated_load();
     if (phase_) check_served_experts(study_, *phase_, root_, state_);
@@ -96,7 +97,8 @@ class StudyParser {
     note_places(root_, ".");
     study_.resolved_yaml = resolved();
     note_assumed_shares();
-    note_long_sequences();
+    if (std::string line = long_sequences(study_); !line.empty())
+      study_.assumptions.push_back(std::move(line));
     for (std::string& line : idle_links(study_.systems, loader_.linked_devices()))
       study_.assumptions.push_back(std::move(line));
     study_.warned_of = study_.assumptions.size();
@@ -142,8 +144,7 @@ class StudyParser {
       stack_ = loader_.stack({*node, "stack", folder_});
     if (const yaml::Node* node = reader_.take(kPrefillDevice.data()))
       prefill_device_ = loader_.device({*node, std::string(kPrefillDevice), folder_});
-    if (model_) study_.model = *model_;
-    if (model_) study_.model_name = model_->name;
+    if (model_) study_.model = *model_, study_.model_name = model_->name;
     if (cluster_) study_.cluster_name = cluster_->name;
     if (stack_) study_.stack_name = stack_->name;
   }
@@ -303,44 +304,7 @@ class StudyParser {
       hardware_resolved_ = std::move(parsed.resolved);
     }
     if (fabrics.size() > 1) study_.hardware.insert(study_.hardware.begin(), gpus_axis(study_.gpu_counts));
-    check_pools(node);
-  }
-
-  /// Reports what is said of pools where there are none, and pools that can't take each other's caches.
-  void check_pools(const yaml::Node* hardware) {
-    const bool pools = phase_ == Phase::inference && pooled();
-    const char* const idle =
-        phase_ == Phase::training ? "has no effect in training" : "has no effect without space.prefill_gpus";
-    if (const yaml::Node* own = root_.find(kPrefillDevice); own != nullptr && phase_ && !pools)
-      state_.bad(std::string(kPrefillDevice), own->where, idle);
-    for (const char* const path :
-         {kPrefillDevice.data(), "stack.serving.kv_transfer", "stack.serving.prefill_precision"}) {
-      const bool listed = hardware != nullptr && hardware->is_map();
-      const yaml::Node* const axis = listed && phase_ ? hardware->find(path) : nullptr;
-      const bool refused =
-          path == kPrefillDevice.data() || phase_ == Phase::inference;  // the others are already
-      if (axis != nullptr && !pools && refused)
-        state_.bad(std::string("hardware.") + path, axis->where, idle);
-    }
-    if (!pools || study_.systems.empty() || study_.workloads.empty() || !model_) return;
-    for (std::size_t i = 0; i < study_.setting_count(); ++i) {
-      const Setting setting = study_.setting(i);
-      if (!pools_differ(setting) || caches_agree(setting)) continue;
-      const Setting prefill = prefill_setting(setting);
-      return state_.bad(
-          "stack.serving.prefill_precision", root_.find("stack")->where,
-          fmt::format(
-              "{} on {} keeps its key-value cache in {}, {} on {} in {}: caches move from one pool to the "
-              "other, so that both need one type (see stack.serving.fp8_cache)",
-              name_of(prefill.workload.precision), prefill.system.device.name,
-              name_of(prefill.policy().kv_cache), name_of(setting.workload.precision),
-              setting.system.device.name, name_of(setting.policy().kv_cache)));
-    }
-  }
-
-  /// Whether some plans have a pool that prefills.
-  [[nodiscard]] bool pooled() const {
-    return std::ranges::any_of(study_.space.prefill_gpus, [](std::int32_t n) { return n > 0; });
+    if (phase_) check_pools(study_, *phase_, root_, state_);
   }
 
   [[nodiscard]] std::size_t max_systems() const {
@@ -352,7 +316,7 @@ class StudyParser {
     if (node == nullptr) return;
     const std::size_t before = diagnostics_.size();
     add_placement_axis(*node, max_systems(), study_, diagnostics_);
-    if (diagnostics_.size() > before || !pooled()) return;
+    if (diagnostics_.size() > before || !has_pools(study_.space)) return;
     for (std::size_t i = 0; i < study_.systems.size(); ++i) {
       if (placement_of(study_, i) != PlacementChoice::optimised) continue;
       return diagnostics_.add(
@@ -474,20 +438,6 @@ class StudyParser {
         study_.objectives.push_back(name);
       }
     }
-    for (const std::string& name : study_.objectives) {
-      const auto none = [&](const char* column, auto of_device) {
-        return name == column && std::ranges::none_of(study_.systems, [&](const System& system) {
-                 return of_device(system.device) > 0;
-               });
-      };
-      const bool cost = none("cost_per_million_tokens", [](const DeviceSpec& d) { return d.price_per_hour; });
-      const bool energy = none("energy_per_token_j", [](const DeviceSpec& d) { return d.power.value(); });
-      if ((cost || energy) && !study_.systems.empty())
-        state_.bad(
-            "objectives", root_.find("objectives")->where,
-            fmt::format("{} has no value: the device says no {}, such as --set device.{}", name,
-                        cost ? "price_per_hour" : "power", cost ? "price_per_hour=2.5" : "'power=700 W'"));
-    }
     if (!study_.objectives.empty()) return;
     study_.objectives = {phase_ == Phase::inference ? "e2e_s" : "step_time_s", "memory_peak_bytes"};
   }
@@ -530,38 +480,6 @@ class StudyParser {
       if (!refusal.empty())
         state_.bad(std::string("workload.") + key, (at != nullptr ? *at : node).where, refusal);
     }
-  }
-
-  /// Reports bounds on times between tokens where a workload's requests have one output token, which none follows.
-  void check_second_tokens() {
-    const bool one = std::ranges::any_of(study_.workloads, [](const WorkloadSpec& workload) {
-      return workload.phase == Phase::inference && !results::has_second_token(workload);
-    });
-    if (!one) return;
-    for (const results::Limit& limit : study_.limits) {
-      if (!results::is_between_tokens(limit.column)) continue;
-      const char* const key = limit.promise ? "promises" : "constraints";
-      state_.bad(
-          key, root_.find(key)->where,
-          fmt::format("{} cannot be judged: requests of one output token (workload.output_tokens) have no "
-                      "time between tokens; leave it out, or give more tokens",
-                      limit.column.substr(0, limit.column.size() - std::string_view("_s").size())));
-    }
-  }
-
-  /// Notes sequences beyond those that the model is published for.
-  void note_long_sequences() {
-    std::int64_t longest = 0;
-    for (const WorkloadSpec& workload : study_.workloads)
-      longest = std::max(longest, workload.phase == Phase::training
-                                      ? workload.sequence_length
-                                      : workload.longest_prompt() + workload.longest_output());
-    const std::int64_t context = study_.model.context;
-    if (context > 0 && longest > context)
-      study_.assumptions.push_back(fmt::format(
-          "sequences have up to {} tokens, and model {} is published for {} (context): its quality "
-          "beyond is not known, its time is predicted all the same",
-          longest, study_.model.name, context));
   }
 
   /// Notes the shares of peaks that device files leave out, as far as some setting uses their default.

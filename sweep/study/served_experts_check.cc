@@ -25,7 +25,7 @@ void check_served_experts(const Study& study, Phase phase, const yaml::Node& roo
                        [](const Serving& s) { return s.two_batch_overlap; },
                        {PlanKey::expert, PlanKey::prefill_expert},
                        "space.expert_parallel above 1"}};
-  const bool pooled = std::ranges::any_of(study.space.prefill_gpus, [](std::int32_t n) { return n > 0; });
+  const bool pooled = has_pools(study.space);
   const auto deals = [&](PlanKey key) {
     if (key == PlanKey::prefill_expert && !pooled) return false;
     return std::ranges::any_of(study.space[key].values, [](std::int32_t ranks) { return ranks > 1; });

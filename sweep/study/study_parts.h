@@ -134,4 +134,9 @@ std::optional<yaml::Node> write_store(const Study& study);
 /// for: they need a model with experts, and plans that deal these over ranks. `root`: the study.
 void check_served_experts(const Study& study, Phase phase, const yaml::Node& root, yaml::ReadState& state);
 
+/// Whether some plans of a space have a pool that prefills.
+bool has_pools(const SpaceSpec& space);
+/// Reports what a study says of such a pool where it has none, and pools that do not keep their caches in one type.
+void check_pools(const Study& study, Phase phase, const yaml::Node& root, yaml::ReadState& state);
+
 }  // namespace shardscape::sweep

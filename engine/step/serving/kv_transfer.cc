@@ -51,7 +51,8 @@ class TrafficMaker {
         from_layout_(from.plan),
         to_layout_(to.plan),
         from_blocks_(blocks_of(from.layers)),
-        to_blocks_(blocks_of(to.layers)) {}
+        to_blocks_(blocks_of(to.layers)),
+        kinds_(model::block_kinds(setting.model).size()) {}
 
   KvTraffic make() {
     KvTraffic traffic;
@@ -81,7 +82,7 @@ class TrafficMaker {
           const std::int32_t rank =
               to_replica * to_layout_.stride(PlanAxis::data) + stage * to_layout_.stride(PlanAxis::pipeline) +
               c * to_layout_.stride(PlanAxis::context) + t * to_layout_.stride(PlanAxis::tensor);
-          for (std::size_t kind = 0; kind < model::block_kinds(setting_.model).size(); ++kind) {
+          for (std::size_t kind = 0; kind < kinds_; ++kind) {
             append(list, from_replica, kind, to_blocks_[static_cast<std::size_t>(stage)][kind], t,
                    to_.placement[static_cast<std::size_t>(rank)]);
           }
@@ -122,6 +123,7 @@ class TrafficMaker {
   network::TrafficBuilder builder_;
   network::PlanLayout from_layout_, to_layout_;
   std::vector<BlockRanges> from_blocks_, to_blocks_;
+  std::size_t kinds_;
 };
 
 }  // namespace

@@ -226,7 +226,7 @@ void refuse_what_servers_lack(const SimulateArguments& arguments, const Setting&
 }
 
 int run_simulate(const SimulateArguments& arguments, const CommonOptions& common) {
-  const sweep::Study study = load(for_point(arguments.study, arguments.point), common);
+  const sweep::Study study = load(arguments.study, common);
   const sweep::ChosenPoint point = opening_point(arguments.study, study, arguments.point);
   const Setting& setting = point.setting;
   std::optional<sweep::FaultDraw> draw;

@@ -369,11 +369,6 @@ TEST(Space, AxesOfThePoolThatPrefills) {
                       "has no effect in training"));
   EXPECT_TRUE(reports(bad(inference("hardware: {stack.serving.kv_transfer: [after_prefill, per_layer]}\n")),
                       "s.yaml:31:39: hardware.stack.serving.kv_transfer", "without space.prefill_gpus"));
-  EXPECT_TRUE(reports(bad(inference("prefill_device: h100-sxm-80gb\n")), "s.yaml:31:1", "prefill_device"));
-  EXPECT_TRUE(reports(bad(inference("hardware: {prefill_device: [h100-sxm-80gb, h200-sxm-141gb]}\n")),
-                      "hardware.prefill_device", "without space.prefill_gpus"));
-  EXPECT_TRUE(reports(bad(training("prefill_device: h100-sxm-80gb\n")), "prefill_device",
-                      "has no effect in training"));
 }
 
 TEST(Space, GpusThatNoPlanFills) {
