@@ -60,14 +60,18 @@ std::int64_t fewest_replicas(const Study& study) {
 
 std::string lockstep_clients(const Study& study) {
   if (study.phase() == Phase::training || study.workloads.front().load) return "";
+  if (std::ranges::min(study.space.prefill_gpus) > 0)
+    return "";  // pools that prefill have no decoding to wait for
   const auto beside = [](const System& system) { return reads_beside(system.stack.serving.scheduler); };
   const auto system = std::ranges::find_if(study.systems, beside);
   const std::int64_t clients = std::ranges::max(study.workloads, {}, &WorkloadSpec::concurrency).concurrency;
   if (system == study.systems.end() || clients <= fewest_replicas(study)) return "";
   return fmt::format(
-      "where clients share a server, TTFT is that of clients in lock-step; requests that come one by one may "
-      "wait "
-      "longer with scheduler {}: workload.client ({{requests: 20x, statistic: steady}}) simulates them",
+      "where clients share a server that reads prompts beside decoding, TTFT is that of clients in "
+      "lock-step; requests "
+      "that come one by one may wait longer with scheduler {}: workload.client ({{requests: 20x, statistic: "
+      "steady}}) "
+      "simulates them",
       name_of(system->stack.serving.scheduler));
 }
 

@@ -67,7 +67,7 @@ struct UnpredictedRow {
 struct Metric {
   std::string key;   ///< in JSON: "step_time"
   std::string name;  ///< for readers: "step time"
-  std::string unit;  ///< "s" or "byte"
+  std::string unit;  ///< "s", "1/s" or "byte"
   std::vector<Pair> pairs;
 };
 

@@ -173,9 +173,12 @@ TEST_F(RemarksTest, ClientsInLockStepAreSaidToBe) {
         << "one server for each client " << scheduler;
   }
   EXPECT_TRUE(
-      contains(run({"simulate", "serve.yaml"}).out, "assumed   where clients share a server, " + remark));
+      contains(run({"simulate", "serve.yaml"}).out,
+               "assumed   where clients share a server that reads prompts beside decoding, " + remark));
   ASSERT_EQ(run({"sweep", "serve.yaml", "-o", "out.h5", "--progress", "none"}).code, 0);
-  EXPECT_TRUE(contains(run({"top", "out.h5"}).out, "assumed: where clients share a server, " + remark));
+  EXPECT_TRUE(
+      contains(run({"top", "out.h5"}).out,
+               "assumed: where clients share a server that reads prompts beside decoding, " + remark));
   ASSERT_EQ(run({"report", "out.h5", "-o", "page.html"}).code, 0);
   EXPECT_TRUE(contains(read_file(work() / "page.html"), remark));
 }

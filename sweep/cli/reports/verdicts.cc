@@ -147,11 +147,12 @@ std::string long_request(const std::filesystem::path& trace, const Setting& sett
   const auto longest = std::ranges::max_element(requests, {}, tokens);
   const auto text = input::read_file(trace, input::kMostTableBytes, "a table of requests");
   const auto number = static_cast<std::size_t>(longest - requests.begin());
-  const std::string line = fmt::format(
-      "{} has {} tokens",
-      text ? fmt::format("line {} of {}", sweep::line_of_request(*text, number), printable(trace.filename().string()))
-           : fmt::format("request {} of the trace", number + 1),
-      format_count(tokens(*longest)));
+  const std::string line =
+      fmt::format("{} has {} tokens",
+                  text ? fmt::format("line {} of {}", sweep::line_of_request(*text, number),
+                                     printable(trace.filename().string()))
+                       : fmt::format("request {} of the trace", number + 1),
+                  format_count(tokens(*longest)));
   if (plan.disaggregated()) return line + ", and no request of the trace has more";
   // What is counted is the cache of whole mean requests that have as many tokens as the longest prompt and answer, in
   // each group of a pipeline.
