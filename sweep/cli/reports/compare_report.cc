@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <type_traits>
@@ -71,10 +72,15 @@ NumberWords number_words(const Row& row, const Spec& spec) {
       value *= static_cast<double>(spec.hbm.stacks);
     }
   }
+  constexpr std::array<std::pair<std::string_view, yaml::Dimension>, 5> kUnits = {
+      {{"s", yaml::Dimension::time},
+       {"B", yaml::Dimension::data},
+       {"B/s", yaml::Dimension::bandwidth},
+       {"Hz", yaml::Dimension::frequency},
+       {"W", yaml::Dimension::power}}};
   words.value = yaml::format_number(value);
-  for (int dimension = 0; dimension <= static_cast<int>(yaml::Dimension::energy_per_bit); ++dimension)
-    if (const auto of = static_cast<yaml::Dimension>(dimension); row.range.unit == yaml::row_of(of).unit)
-      words.value = yaml::format_quantity(value, of);
+  for (const auto& [unit, dimension] : kUnits)
+    if (row.range.unit == unit) words.value = yaml::format_quantity(value, dimension);
   return words;
 }
 

@@ -236,7 +236,10 @@ std::vector<sweep::ExpressionName> condition_names(const ColumnInfo& column) {
   for (std::string& name : sweep::names_of_column(column))
     names.push_back({std::move(name), coded ? sweep::NameKind::choice : sweep::NameKind::number,
                      column.meanings, rate, rate ? "" : column.unit, memory, other_zero(column)});
-  names.back().also = {short_heading(column)};
+  std::string words = short_heading(column);  // as the table has it, and as the page does
+  names.back().also = {words};
+  std::ranges::replace(words, '_', ' ');
+  names.back().also.push_back(std::move(words));
   return names;
 }
 
