@@ -49,7 +49,7 @@ Iteration one_prompt(const Setting& setting) {
 serving::LivePool live_pool(const Pool& pool, const serving::Timer& timer) {
   serving::LiveRules rules = live_rules(inputs_of(pool));
   join_ranks(pool.inputs.shape.coupled, rules);
-  rules.first_prompts = pool.setting.system.stack.serving.first_prompts.value();
+  rules.first_prompts = first_prompts(pool.setting);
   const std::int64_t coupled = rules.ranks;
   return {rules, [&timer, coupled](const Iteration& i) { return timer(of_busiest(i, coupled)); }};
 }

@@ -81,6 +81,11 @@ double prompts_of_all(std::int64_t ranks) {
   return static_cast<double>(ranks) * sum;
 }
 
+double first_prompts(const Setting& setting) {
+  const bool steady = setting.workload.load->statistic == ClientStatistic::steady;
+  return steady ? 0 : setting.system.stack.serving.first_prompts.value();
+}
+
 void join_ranks(std::int64_t coupled, serving::LiveRules& rules) {
   rules.ranks = coupled;
   rules.balanced = std::llround(prompts_of_all(coupled));
@@ -132,8 +137,7 @@ void time_load(const InferenceInputs& in, const serving::Timer& timer, LoadTimin
   serving::LiveRules rules = live_rules(in);
   join_ranks(ranks, rules);
   rules.balance_wait = dealt ? stack.balance_wait : 0;
-  // In steady state the warm-up of every server is over, however few requests each of them has had.
-  rules.first_prompts = load.statistic == ClientStatistic::steady ? 0 : stack.first_prompts.value();
+  rules.first_prompts = first_prompts(in.setting);
   const serving::Timer of_ranks = [&](const serving::Iteration& i) { return timer(of_busiest(i, ranks)); };
   const serving::Timer& timed = ranks > 1 ? of_ranks : timer;
   // Each of `coupled` replicas takes as long as the busiest, and together they have no more clients than there are.

@@ -51,7 +51,7 @@ TEST(UnequalPools, DevicesAreReadAndWrittenOut) {
 
 TEST(UnequalPools, KeepTheirCachesInOneType) {
   EXPECT_TRUE(reports(bad(inference(kPools + "hardware: {stack.serving.prefill_precision: [alike, fp16]}\n")),
-                      "stack.serving.prefill_precision",
+                      "s.yaml:24:3: stack.serving.prefill_precision",
                       "keeps its key-value cache in fp16, bf16 on gpu in bf16"));
   EXPECT_EQ(
       good(inference(kPools + "hardware: {stack.serving.prefill_precision: [alike, fp8]}\n")).systems.size(),
