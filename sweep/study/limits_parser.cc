@@ -11,6 +11,7 @@
 #include "engine/base/suggest.h"
 #include "sweep/space/constraint.h"
 #include "sweep/space/quote.h"
+#include "sweep/study/load_parser.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/number.h"
 #include "sweep/yaml/quantity_text.h"
@@ -141,6 +142,9 @@ std::vector<Problem> without_value(const Study& study) {
         [](const DeviceSpec& device) { return device.price_per_hour; });
   lacks("energy_per_token_j", "power", "'device.power=700 W'",
         [](const DeviceSpec& device) { return device.power.value(); });
+  const std::optional<LoadSpec>& load = study.workloads.front().load;
+  if (std::string idle = load ? idle_priorities(*load, study.systems) : ""; !idle.empty())
+    problems.add("stack.serving.queue", std::move(idle));
   return {problems.list().begin(), problems.list().end()};
 }
 

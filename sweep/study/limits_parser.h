@@ -26,7 +26,7 @@
 
 namespace shardscape::sweep {
 
-/// Bounds and objectives of a study that have no value, under the study's keys: of times between tokens where requests
+/// Settings of a study that have no value or no effect, under its keys: the order of requests where all are alike; times between tokens where requests
 /// have one output token, and of costs and energies where no device says its price or its power.
 std::vector<Problem> without_value(const Study& study);
 /// That sequences are longer than those which the model is published for; empty where none is.

@@ -88,22 +88,19 @@ class StudyParser {
     if (!diagnostics_.empty()) return std::nullopt;
     check_lengths();
     for (const Problem& idle : without_value(study_))
-      state_.bad(idle.field, root_.find(idle.field)->where, idle.message);
+      state_.bad(idle.field, root_.find(idle.field.substr(0, idle.field.find('.')))->where, idle.message);
     check_loads();
-    check_simulated_load();
     if (phase_) check_served_experts(study_, *phase_, root_, state_);
     if (!diagnostics_.empty()) return std::nullopt;
     study_.places[""] = *root_.where.source;
     note_places(root_, ".");
     study_.resolved_yaml = resolved();
     note_assumed_shares();
-    if (std::string line = long_sequences(study_); !line.empty())
-      study_.assumptions.push_back(std::move(line));
-    for (std::string& line : idle_links(study_.systems, loader_.linked_devices()))
-      study_.assumptions.push_back(std::move(line));
+    note(long_sequences(study_));
+    for (std::string& line : idle_links(study_.systems, loader_.linked_devices())) note(std::move(line));
     study_.warned_of = study_.assumptions.size();
-    for (const std::string& line : {stack_policies(study_), lockstep_clients(study_)})
-      if (!line.empty()) study_.assumptions.push_back(line);
+    note(stack_policies(study_));
+    note(lockstep_clients(study_));
     attach_evidence(catalog_, study_, diagnostics_);
     if (!diagnostics_.empty()) return std::nullopt;
     return std::move(study_);
@@ -112,6 +109,10 @@ class StudyParser {
   [[nodiscard]] const std::vector<yaml::InputFile>& files() const { return loader_.files(); }
 
  private:
+  void note(std::string assumption) {
+    if (!assumption.empty()) study_.assumptions.push_back(std::move(assumption));
+  }
+
   void note_places(const yaml::Node& node, const std::string& path) {
     for (const yaml::Node& item : node.items) study_.places[path + item.text] = yaml::to_string(item.where);
     for (const yaml::Entry& entry : node.entries) {
@@ -261,8 +262,7 @@ class StudyParser {
     context.set_by = counts_set_by_;
     ParsedSpace parsed = parse_space(reader_.take("space"), root_.where, context, diagnostics_);
     study_.space = std::move(parsed.space);
-    if (!parsed.assumption.empty() && !options_.one_plan)
-      study_.assumptions.push_back(std::move(parsed.assumption));
+    if (!options_.one_plan) note(std::move(parsed.assumption));
   }
 
   void read_layout_key() {
@@ -457,13 +457,6 @@ class StudyParser {
         state_.bad("workload." + problem.field, node->where, problem.message);
       if (!problems.empty()) return;
     }
-  }
-
-  /// Reports settings that do not go together with a load which is simulated request by request.
-  void check_simulated_load() {
-    if (!study_.workloads.front().load) return;
-    const std::string idle = idle_priorities(*study_.workloads.front().load, study_.systems);
-    if (!idle.empty()) state_.bad("stack.serving.queue", root_.find("stack")->where, idle);
   }
 
   void check_lengths() {

@@ -66,7 +66,9 @@ TEST(RingAttention, OneRankOrAGatherOrAServerMergesNothing) {
   const LayerKey ring{2, 4, 1, true};
   const auto expect_whole = [](const Setting& setting, const LayerKey& key, Mode mode) {
     for (const Operator& op : block_operators(setting, 0, key, kSequence, mode)) {
-      if (op.kind == OperatorKind::attention) EXPECT_EQ(op.forward.kernels + op.backward.kernels, 0);
+      if (op.kind == OperatorKind::attention) {
+        EXPECT_EQ(op.forward.kernels + op.backward.kernels, 0);
+      }
       EXPECT_EQ(op.attention.pieces, 1);
     }
   };
