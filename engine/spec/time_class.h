@@ -59,7 +59,9 @@ inline constexpr auto kTimeClasses = std::to_array<TimeClassRow>({
     {TimeClass::optimizer, "optimizer", "optimizer_s", "optimizer", "optimizer step", Phases::training},
     {TimeClass::host, "host", "host_s", "host", "device idle while the host launches", Phases::both, true},
     {TimeClass::kv_transfer, "kv_transfer", "kv_transfer_exposed_s", "KV transfer",
-     "transfer of the key-value cache from pool to pool, after the end of the prefill", Phases::inference},
+     "waiting for the key-value cache: from pool to pool, after the end of the prefill, or back from host "
+     "and disk",
+     Phases::inference},
 });
 constexpr auto list_of_names(TimeClass /*value*/) {
   return names_of_table(kTimeClasses, &TimeClassRow::time_class);

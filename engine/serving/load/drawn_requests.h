@@ -39,7 +39,8 @@ struct DrawnRequest {
 
 class DrawnRequests {
  public:
-  /// `load` must outlive this object. `every`: of an open loop only every `every`-th request is drawn.
+  /// `load` must outlive this object. `every`: of an open loop only every `every`-th request is drawn; of a trace it
+  /// comes with the first of so many and has the lengths of one of them, each place in turn.
   DrawnRequests(const LoadSpec& load, std::int64_t every)
       : load_(load),
         every_(every),
