@@ -1,3 +1,5 @@
+// Columns of a table are appended in the order of its records and checked to have one length; /summary is written
+// whole. Scales are data sets without values, as netCDF wants them, to which every column of their table points.
 #include "results_schema/hdf5/tables_io.h"
 
 #include <fmt/format.h>

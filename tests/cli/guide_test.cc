@@ -151,7 +151,7 @@ TEST_F(GuideTest, CompletionIsThatOfTheOptions) {
   EXPECT_EQ(completed("check milli"), "\nmillion\n");
   EXPECT_EQ(completed("simulate million --point milli"), "\n\n");  // no study belongs there
   write("mine.yaml", "");
-  EXPECT_EQ(completed("check mi"), "\nmine.yaml\n");
+  EXPECT_EQ(completed("check mine"), "\nmine.yaml\n");
   for (const std::string& command : commands()) {
     const std::set<std::string> options = options_in(run({command, "--help"}).out);
     const std::string offered = completed(command + " --");

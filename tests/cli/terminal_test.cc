@@ -104,8 +104,10 @@ TEST_F(TerminalTest, ColoursAreForTerminalsThatWantThem) {
 
 // How far a sweep is stands in eighty columns; what leaves first is the plan.
 TEST_F(TerminalTest, ProgressFitsEightyColumns) {
-  std::vector<std::string> words = long_sweep("out.h5");
-  words.insert(words.end(), {"--confirm", "0", "--progress", "auto"});
+  const std::vector<std::string> words = {"sweep",     test::source_dir() + "/sweep/studies/million.yaml",
+                                          "--limit",   "60000",
+                                          "-o",        "out.h5",
+                                          "--confirm", "0"};
   const std::string text = on_terminal(words, 80);
   EXPECT_TRUE(contains(text, " points (") && contains(text, "/s, ") && contains(text, ", ETA ") &&
               contains(text, ", best "))

@@ -1,3 +1,6 @@
+// Builds the operators of a layer's dispatch and combine: whose tokens go where (library or kernels), how many copies
+// of how many bytes, and around them the gathers of ranks that split an expert. Training and servers differ in what a
+// leg carries, and share how it is made.
 #include "engine/model/mlp/expert_exchange.h"
 
 #include "engine/model/mlp/moe.h"

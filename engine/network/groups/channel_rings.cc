@@ -1,3 +1,5 @@
+// Sorts the members of a group by the domains that they lie in, orders domains by the leaves of the network above
+// them, and deals each ring a seat of every domain to enter it by, as many rings as the smallest domain has members.
 #include "engine/network/groups/channel_rings.h"
 
 #include <algorithm>

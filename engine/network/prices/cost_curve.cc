@@ -1,3 +1,6 @@
+// A curve of lines alone is kept as one line where it is one; others are evaluated stage by stage, and their
+// contended parts by bounds first and, where these are too far apart, by one simulation, whose time is kept for its
+// bytes. Calls in a row save what the recursion of rings says that the next one need not wait for.
 #include "engine/network/prices/cost_curve.h"
 
 #include <algorithm>

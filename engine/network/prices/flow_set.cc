@@ -1,3 +1,5 @@
+// Counts for each link the flows that use it; then each flow takes the largest and the smallest share along its
+// route, and is rigid where none on its busiest link is slower. Members whose routes are alike are looked at once.
 #include "engine/network/prices/flow_set.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Ranges of blocks lie in ordered maps, by owner: pinning and unpinning split a range at the ends of a path and move
+// it between the pinned ones and those in the order of their last use, from whose old end eviction takes what room
+// needs, tier by tier.
 #include "engine/serving/live/prefix_cache.h"
 
 #include <algorithm>

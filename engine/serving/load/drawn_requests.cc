@@ -1,3 +1,6 @@
+// Every number comes from a counter-based generator seeded by the request's own number, so that requests can be drawn
+// in any order. Turns of sessions add up what earlier turns left; open loops keep the moment of the last arrival
+// alone.
 #include "engine/serving/load/drawn_requests.h"
 
 #include <algorithm>

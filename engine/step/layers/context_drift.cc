@@ -1,3 +1,6 @@
+// Looks whether a context group's ring lies unevenly over domains, writes who waits for whom in a layer as a small
+// matrix of weights, multiplies it for the layer's passes (max-plus), and takes the greatest mean weight of its
+// cycles.
 #include "engine/step/layers/context_drift.h"
 
 #include <algorithm>

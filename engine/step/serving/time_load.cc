@@ -1,3 +1,5 @@
+// Turns a plan into the rules and shapes of live servers (engine/serving/live), runs one that stands for all or all
+// of them, prices their iterations by the step's own memo, and writes means and percentiles into the prediction.
 #include "engine/step/serving/time_load.h"
 
 #include <algorithm>

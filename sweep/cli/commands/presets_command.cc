@@ -182,9 +182,20 @@ constexpr std::array<std::pair<const char*, PresetKind>, 11> kTellingKeys = {
      {"hidden", PresetKind::model},
      {"energy", PresetKind::network}}};
 
-/// The kind of a preset that only lists differences from a base: the kind of its base.
+/// The kind of a preset that only lists differences from a base: the kind of its base, which may be a file that has one.
 std::optional<PresetKind> kind_of_base(const Catalog& catalog, const yaml::Node& base,
-                                       const std::filesystem::path& folder) {
+                                       const std::filesystem::path& folder,
+                                       std::size_t files = yaml::kLongestChain) {
+  if (base.is_scalar() && yaml::is_path(base.text) && files > 0) {
+    const std::filesystem::path file = folder / base.text;
+    yaml::Diagnostics ignored;  // whoever loads it says what is wrong
+    const auto text = yaml::read_text(file);
+    const auto node = text ? yaml::parse(*text, file.string(), ignored) : std::nullopt;
+    if (const yaml::Node* const next = node && node->is_map() ? node->find("base") : nullptr)
+      return kind_of_base(catalog, *next, file.parent_path(), files - 1);
+    for (const auto& [key, kind] : kTellingKeys)
+      if (node && node->is_map() && node->find(key) != nullptr) return kind;
+  }
   for (const PresetKind kind :
        {PresetKind::device, PresetKind::cluster, PresetKind::stack, PresetKind::model}) {
     if (base.is_scalar() && catalog.find(kind, base.text, folder)) return kind;
