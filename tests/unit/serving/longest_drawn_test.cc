@@ -21,7 +21,7 @@ LoadSpec lengths(const Lengths& prompt, const Lengths& output) {
 
 // The longest of so many draws, found one by one.
 TEST(LongestDrawn, NoneIsLongerThanTheLongestOfARun) {
-  for (const std::uint64_t seed : {0, 1, 2}) {
+  for (const std::uint64_t seed : {0U, 1U, 2U}) {
     LoadSpec load = lengths(Lengths::lognormal(2000, 1), Lengths::lognormal(250, 0.8));
     load.seed = seed;
     load.requests = {10, true};
