@@ -41,6 +41,11 @@ SMALL = {
 }
 
 
+def figures(study):
+    """What a study predicts of the plan of these tests; None where there is no value, which equals no other NaN."""
+    return {name: None if value != value else value for name, value in study.simulate(**POINT).row().items()}
+
+
 def program(*words):
     return subprocess.run([PROGRAM, *words], capture_output=True, text=True, check=False)
 
@@ -134,11 +139,11 @@ class SimulateTest(PackageTest):
         results, expected = {}, {}
         plans = [dict(tp=tp, pp=pp, zero=zero) for tp in (2, 4, 8) for pp in (2, 4) for zero in (0, 1)]
         for i, plan in enumerate(plans):
-            expected[i] = ss.Study.load(TRAINING).simulate(**plan).row()
+            expected[i] = repr(ss.Study.load(TRAINING).simulate(**plan).row())
 
         def work(share):
             for i in range(share, len(plans) * 3, 3):
-                results[i] = self.study.simulate(**plans[i % len(plans)]).row()
+                results[i] = repr(self.study.simulate(**plans[i % len(plans)]).row())
         threads = [threading.Thread(target=work, args=(share,)) for share in range(3)]
         for thread in threads:
             thread.start()
@@ -232,8 +237,8 @@ class MessagesTest(PackageTest):
             (lambda: study.capacity(2), "workload"),
             (lambda: ss.top(self.points, by="mf"), "no column 'mf' .did you mean 'mfu'"),
             (lambda: ss.top(self.points, by="memory_peek"), "did you mean 'memory_peak_bytes'"),
-            (lambda: ss.top(self.points, where="tp == 8"), "no column 'tp' .did you mean 'tensor_parallel'"),
-            (lambda: ss.top(self.points, where="zero == 8"), "no column 'zero' .did you mean 'zero_stage'"),
+            (lambda: ss.top(self.points, where="tpp == 8"), "unknown name 'tpp' .did you mean 'tp'"),
+            (lambda: ss.top(self.points, where="memory_peek < 3"), "unknown name 'memory_peek' .did you mean"),
             (lambda: ss.top(self.points, by="nothing"), "no column 'nothing'; columns: point_id"),
             (lambda: ss.top(self.points, by="tensor_parallel"), "no better direction"),
             (lambda: ss.Study.from_dict({"model": "none"}), "study:"),
@@ -241,7 +246,7 @@ class MessagesTest(PackageTest):
         ):
             with self.assertRaisesRegex(ss.InputError, message):
                 call()
-        self.assertEqual(study.simulate(**POINT).row(), self.study.simulate(**POINT).row())  # nothing has changed
+        self.assertEqual(figures(study), figures(self.study))  # nothing has changed
         with self.assertRaisesRegex(AttributeError, "step_time"):
             study.simulate(**POINT).step_time
         self.assertFalse(os.path.exists(self.path("x.h5")))
@@ -261,7 +266,7 @@ class MessagesTest(PackageTest):
     def test_studies_are_copied(self):
         study = ss.Study.load(TRAINING, set={"workload.global_batch": 64})
         again = pickle.loads(pickle.dumps(study))
-        self.assertEqual(again.simulate(**POINT).row(), study.simulate(**POINT).row())
+        self.assertEqual(figures(again), figures(study))
 
     def test_environment(self):
         with self.assertRaises((ss.RunError, ss.InputError)):
@@ -353,7 +358,7 @@ class AnswersTest(PackageTest):
         self.assertEqual((counts["points"], counts["plans"], counts["tuples"], counts["settings"]), (5103, 5103, 64, 1))
         self.assertIn("verdicts on all 5,103 points", counts["text"])
         self.assertEqual(self.study.gpus, [64])
-        self.assertEqual(ss.Study.from_dict(self.study.resolved).simulate(**POINT).row(), self.study.simulate(**POINT).row())
+        self.assertEqual(figures(ss.Study.from_dict(self.study.resolved)), figures(self.study))
 
     def test_search(self):
         found = self.study.search(5, progress=False)

@@ -135,9 +135,13 @@ def table_file(table: pd.DataFrame | PathLike, name: str = "table.csv") -> Itera
 def _cell(value: Any) -> Any:
     """A cell as tables write it: whole numbers without a point (a blank makes pandas turn a column into floats), truth
     values as 0 or 1, nothing where nothing is known."""
-    if value is None or value is pd.NA or isinstance(value, (float, np.floating)) and np.isnan(value):
+    if value is None or value is pd.NA:
         return ""
     if isinstance(value, (bool, np.bool_)):
         return int(value)
-    whole = isinstance(value, (float, np.floating)) and abs(value) < 2**53 and value == int(value)
-    return int(value) if whole else value
+    if not isinstance(value, (float, np.floating)):
+        return value
+    number = float(value)
+    if np.isnan(number):
+        return ""
+    return int(number) if abs(number) < 2**53 and number == int(number) else value

@@ -132,6 +132,7 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
         "engine/base"}},
       {"sweep/cli/reports",
        {"sweep/cli/terminal",
+        "sweep/input",
         "sweep/cli",
         "sweep/evidence",
         "sweep/calibrate",
@@ -202,9 +203,9 @@ const std::vector<std::pair<std::string, std::set<std::string>>>& storeys() {
         "results_schema/disk", "results_schema/rows", "engine", "engine/timeline", "engine/schedule",
         "engine/spec", "engine/base"}},
       {"sweep/python",
-       {"sweep/cli/commands", "sweep/cli/terminal", "sweep/cli", "sweep/validate", "sweep/runner",
-        "sweep/study", "sweep/space", "sweep/yaml", "results_schema/rows", "results_schema/disk", "engine",
-        "engine/spec", "engine/base"}},
+       {"sweep/cli/commands", "sweep/cli/reports", "sweep/cli/terminal", "sweep/cli", "sweep/validate",
+        "sweep/runner", "sweep/study", "sweep/space", "sweep/yaml", "results_schema/rows",
+        "results_schema/disk", "engine", "engine/spec", "engine/base"}},
   };
   return kStoreys;
 }

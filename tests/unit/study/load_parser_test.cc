@@ -67,7 +67,7 @@ TEST(SimulatedLoads, OpenLoopsLastTwoMinutesAtEachOfTheirRates) {
   EXPECT_EQ(counts("[1 /s, 60.001 /s, 80 /s]"), (Counts{2000, 7201, 9600}));
   EXPECT_EQ(counts("6000 /min"), Counts{12000});
   EXPECT_EQ(counts("50000 /s"), Counts{1000000});  // the most that a load may have
-  EXPECT_EQ(counts("[80 /s, 100 /s], client: {requests: 5 min}"), (Counts{24000, 30000}));
+  EXPECT_EQ(counts("[80 /s, 100 /s], client: {requests: 300 s}"), (Counts{24000, 30000}));
   EXPECT_EQ(counts("[80 /s, 100 /s], client: {requests: 500}"), (Counts{500, 500}));
   EXPECT_EQ(counts("[80 /s, 100 /s], client: {statistic: steady}", &LoadSpec::warm_up), (Counts{960, 1200}));
   EXPECT_EQ(counts("[80 /s, 100 /s], client: {statistic: steady, requests: 50}", &LoadSpec::warm_up),
