@@ -119,7 +119,7 @@ std::optional<PolicyName> number_format(const Json& quantisation) {
       {"\"fp8\"", PolicyName::fp8},        {"fbgemm_fp8", PolicyName::fp8},
       {"float-quantized", PolicyName::fp8}};
   if (!quantisation.is_object()) return std::nullopt;
-  const std::string said = lower_case(quantisation.dump(-1, ' ', false, Json::error_handler_t::replace));
+  const std::string said = lower_case(json_text(quantisation));
   for (const auto& [format, policy] : kFormats)
     if (said.find(format) != std::string::npos) return policy;
   return std::nullopt;

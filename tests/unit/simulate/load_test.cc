@@ -71,9 +71,11 @@ TEST(SimulatedLoad, TheReferencePathIsTheSame) {
     const auto fast = test::fields_of(answer_to(setting, plan)),
                slow = test::fields_of(answer_to(setting, plan, true));
     ASSERT_EQ(fast.size(), slow.size());
-    for (std::size_t i = 0; i < fast.size(); ++i)
+    for (std::size_t i = 0; i < fast.size(); ++i) {
+      if (std::isnan(fast[i].value) && std::isnan(slow[i].value)) continue;  // what the device does not say
       EXPECT_NEAR(fast[i].value, slow[i].value, 1e-9 * std::max(1.0, std::abs(slow[i].value)))
           << name_of(policy) << ' ' << fast[i].name;
+    }
   }
 }
 
