@@ -50,6 +50,8 @@ Prediction ExecutedSteps::with_times(Prediction own, const Prediction& executed)
   own.status = executed.status;  // an execution may find that ranks wait for each other
   own.reason = executed.reason;
   static_cast<StepPrediction&>(own) = executed;
+  own.joules_per_token = executed.joules_per_token;
+  own.cost_per_million_tokens = executed.cost_per_million_tokens;
   return own;
 }
 
