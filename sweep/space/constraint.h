@@ -1,10 +1,10 @@
 // Constraints of a study: boolean expressions over the plan ("tp * cp <= 16", "pp <= 8 or mbs == 1"); grammar
 // in expression.h.
 //
-// Names: those of the plan axes (engine/spec/plan_axes.h) and of their columns, but the order, gpus microbatches sequence_length
-// global_batch concurrency request_rate prefill_gpus. sp is a truth value; recompute and schedule compare with the
-// names of their values ("recompute == full"). microbatches is global_batch / (dp * mbs), rounded down. An axis that
-// has no effect in a plan reads as its idle value there (zero 0, schedule 1f1b, vpp 1, sp false).
+// Names: those of the plan axes (engine/spec/plan_axes.h) and of their columns, but the order, gpus microbatches
+// sequence_length global_batch concurrency request_rate prefill_gpus. sp is a truth value; recompute and schedule
+// compare with the names of their values ("recompute == full"). microbatches is global_batch / (dp * mbs), rounded
+// down. An axis that has no effect in a plan reads as its idle value there (zero 0, schedule 1f1b, vpp 1, sp false).
 // sequence_length, global_batch and microbatches are 0 for inference, concurrency and request_rate (per second) are 0
 // for training.
 #pragma once

@@ -1,5 +1,5 @@
-// Expressions in three steps: ExpressionLexer splits the text into tokens; ExpressionParser, by recursive descent, checks
-// types and emits postfix code; Expression::holds() evaluates that code on a stack of fixed size.
+// Expressions in three steps: ExpressionLexer splits the text into tokens; ExpressionParser, by recursive descent,
+// checks types and emits postfix code; Expression::holds() evaluates that code on a stack of fixed size.
 #include "sweep/space/expression.h"
 
 #include <fmt/format.h>

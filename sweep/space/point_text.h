@@ -30,8 +30,8 @@ struct PointText {
   std::optional<double> request_rate;  ///< requests per second
 };
 
-/// The keys of a point: the names of the plan axes (engine/spec/plan_axes.h) that exist in the phase, which may be given
-/// by their columns, too (axis_names.h), and concurrency and request_rate for inference.
+/// The keys of a point: the names of the plan axes (engine/spec/plan_axes.h) that exist in the phase, which may be
+/// given by their columns, too (axis_names.h), and concurrency and request_rate for inference.
 std::vector<std::string_view> point_keys(Phase phase);
 
 /// Parses `text`. An axis that is left out takes the first value of `space`; a degree that fills follows from the

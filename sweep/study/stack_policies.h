@@ -15,8 +15,8 @@ std::string format_of_bytes(double bytes);
 std::string stack_policies(const Study& study);
 
 /// Of a closed loop whose requests are not simulated one by one, where several clients share a server that reads
-/// prompts beside decoding sequences, that TTFT is one of clients in lock-step, and the key that changes it; else empty.
-/// (Where decoding pauses for prompts, clients come to be in step by themselves.)
+/// prompts beside decoding sequences, that TTFT is one of clients in lock-step, and the key that changes it; else
+/// empty. (Where decoding pauses for prompts, clients come to be in step by themselves.)
 std::string lockstep_clients(const Study& study);
 
 }  // namespace shardscape::sweep

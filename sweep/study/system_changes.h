@@ -1,5 +1,5 @@
-// Changes of a system: whole parts by reference ("cluster", "device", "stack", "prefill_device"), single settings by their path
-// ("device.hbm.bandwidth", "fabric.rail.latency", "stack.attention"), and technologies ("technology.logic",
+// Changes of a system: whole parts by reference ("cluster", "device", "stack", "prefill_device"), single settings by
+// their path ("device.hbm.bandwidth", "fabric.rail.latency", "stack.attention"), and technologies ("technology.logic",
 // ".memory", ".network", ".area", ".power"), which rebuild the device under its budgets
 // (sweep/technology/build_device.h); a network also sets the bandwidth of the scale-out dimensions.
 //

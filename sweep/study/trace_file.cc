@@ -1,6 +1,6 @@
 // Reads a table of requests line by line. The first line decides on one of three formats by its column names; each
-// further line becomes a request, whose arrival is counted from the first one. Of a line that is wrong the first problem
-// is told, and the next line is read as if this one were as the line above.
+// further line becomes a request, whose arrival is counted from the first one. Of a line that is wrong the first
+// problem is told, and the next line is read as if this one were as the line above.
 #include "sweep/study/trace_file.h"
 
 #include <fmt/format.h>

@@ -38,8 +38,8 @@ void check_length(const ModelSpec& model, const WorkloadSpec& load, Refusals& re
     refusals.push_back({training ? "sequence_length" : "output_tokens", std::move(refusal)});
 }
 
-/// The GPUs that the pool that prefills leaves idle in its last node: each pool has nodes of its own, where one does not
-/// hold both.
+/// The GPUs that the pool that prefills leaves idle in its last node: each pool has nodes of its own, where one does
+/// not hold both.
 std::int64_t idle_between(const PlanRow& row, const FabricSpec& fabric) {
   const std::int64_t node = fabric.dimensions.front().size(), prefill = row.plan.prefill.gpus();
   return row.gpus <= node ? 0 : (node - prefill % node) % node;

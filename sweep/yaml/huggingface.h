@@ -19,8 +19,8 @@ namespace shardscape::yaml {
 std::optional<ModelSpec> read_huggingface(const std::string& text, const std::string& name,
                                           const std::string& source, Diagnostics& diagnostics);
 
-/// The precision of the weights of a config's checkpoint, as its quantization_config says; nothing where it has none, or
-/// one that is not modelled.
+/// The precision of the weights of a config's checkpoint, as its quantization_config says; nothing where it has none,
+/// or one that is not modelled.
 std::optional<PolicyName> checkpoint_precision(const std::string& text);
 
 /// What most families call alike; 0: none, or not known. `ffn_hidden`: the width of the MLP, or of an expert.

@@ -111,8 +111,8 @@ void HuggingFaceConfig::first_layers(const char* key, std::int64_t& count) {
 }
 
 std::optional<PolicyName> number_format(const Json& quantisation) {
-  // What methods and formats are called (transformers, ModelOpt, compressed-tensors), the narrowest first, as caches may
-  // have another one.
+  // What methods and formats are called (transformers, ModelOpt, compressed-tensors), the narrowest first, as caches
+  // may have another one.
   constexpr std::pair<std::string_view, PolicyName> kFormats[] = {
       {"nvfp4", PolicyName::nvfp4},        {"modelopt_fp4", PolicyName::nvfp4},
       {"mxfp4", PolicyName::fp4},          {"mxfp8", PolicyName::mxfp8},

@@ -237,7 +237,8 @@ TEST_F(OwnInputsTest, ModelFilesMayRestOnOthers) {
   EXPECT_TRUE(contains(run({"presets", "./m0.yaml"}).err, "of a chain in which each rests on the next"));
 }
 
-// Links of a data sheet are the scale-up network's where the cluster leaves that open; elsewhere they are said to be idle.
+// Links of a data sheet are the scale-up network's where the cluster leaves that open; elsewhere they are said to be
+// idle.
 TEST_F(OwnInputsTest, LinksOfADataSheetCountOrAreSaidNotTo) {
   const std::string sheet =
       "name: mine\npeak: {bf16: 990 TFLOP/s}\nmemory: 192 GB\nbandwidth: 5.3 TB/s\nlinks: ";

@@ -232,8 +232,8 @@ TEST_F(ServeTest, ImpossiblePoolsAreRefused) {
 }
 
 // A prompt whose cache fits nowhere: no error but a verdict with what it would need.
-// One request of a trace has more tokens than the cache has room for: of 2 * 32 layers of 1,024 numbers of 2 bytes each,
-// beside all else that the plan keeps.
+// One request of a trace has more tokens than the cache has room for: of 2 * 32 layers of 1,024 numbers of 2 bytes
+// each, beside all else that the plan keeps.
 TEST_F(ServeTest, RequestsThatNeverFitAreNamedByTheirLine) {
   write("long.csv", "arrival_s,prompt_tokens,output_tokens\n\n0,1000,10\n1,600000,10\n2,1000,10\n");
   const std::vector<std::string> load = {"--point", "tp=1,dp=8", "--set",

@@ -144,8 +144,8 @@ double fewest_choices(const ExpertLoad& load) {
 
 // When executed, members with less to compute than balanced ones begin to send sooner, so that links which members
 // share are busy sooner, too, and the late member finds them free. So a skewed load may be quicker than a balanced one,
-// though by no more than the member with fewest choices has fewer to compute, and seldom by much: 6.3 % of a TTFT is the
-// most that was seen.
+// though by no more than the member with fewest choices has fewer to compute, and seldom by much: 6.3 % of a TTFT is
+// the most that was seen.
 TEST(SkewedServers, BalancedIsSlowerByWhatMembersSpareAtMostWhenExecuted) {
   for (std::uint64_t seed = 0; seed < test::seeds(40); ++seed) {
     CounterRng random(seed, 8);
@@ -177,7 +177,8 @@ TEST(SkewedServers, BothModesAgree) {
 }
 
 // Between nodes the ways out are shared: when the slowest member's results come, those of the others have gone. With
-// experts as uneven as their popularity the busiest rank is further ahead of the mean, and one of ten loads is 4.5 % off.
+// experts as uneven as their popularity the busiest rank is further ahead of the mean, and one of ten loads is 4.5 %
+// off.
 TEST(SkewedServers, BothModesAgreeBetweenNodes) {
   for (std::uint64_t seed = 0; seed < test::seeds(10); ++seed) {
     CounterRng random(seed, 7);

@@ -1,6 +1,6 @@
-// What the engine asks of a kind of attention, or of what stands in its place, and asks nowhere else. A kind is two files
-// beside this one, and the places in the table of block_kinds() (model/block_kinds.cc) that have it. A kernel that only
-// its blocks have is priced there (Operator::own_price).
+// What the engine asks of a kind of attention, or of what stands in its place, and asks nowhere else. A kind is two
+// files beside this one, and the places in the table of block_kinds() (model/block_kinds.cc) that have it. A kernel
+// that only its blocks have is priced there (Operator::own_price).
 #pragma once
 
 #include <algorithm>

@@ -41,8 +41,8 @@ struct PoolInputs {
   std::vector<std::int32_t> placement;  ///< index: rank of the pool; rank of the fabric
 };
 
-/// A pool, the setting with its own device and precision and what is remembered of that, the collectives over its ranks,
-/// and what its execution needs; null where it is priced.
+/// A pool, the setting with its own device and precision and what is remembered of that, the collectives over its
+/// ranks, and what its execution needs; null where it is priced.
 struct Pool {
   const Setting& setting;
   InferenceMemo& memo;

@@ -19,8 +19,8 @@ serving::LiveRules live_rules(const InferenceInputs& inputs);
 /// that of the sequence that has just ended, so that all ranks must have ended one: n (1 + 1/2 + ... + 1/n), the coupon
 /// collector's number.
 double prompts_of_all(std::int64_t ranks);
-/// Seconds that a server's first iteration takes longer if it reads a prompt (LiveRules::first_prompts). In steady state
-/// the warm-up of every server is over, however few requests each of them has had.
+/// Seconds that a server's first iteration takes longer if it reads a prompt (LiveRules::first_prompts). In steady
+/// state the warm-up of every server is over, however few requests each of them has had.
 double first_prompts(const Setting& setting);
 /// Coupled replicas as the ranks of one server, with the places and the cache of all of them together.
 void join_ranks(std::int64_t coupled, serving::LiveRules& rules);

@@ -31,10 +31,10 @@ constexpr double kMet = 0.9;
 /// marked, and 0.8 % of all.
 constexpr double kContextOpen = 0.09, kCallsOpen = 0.4, kApartOpen = 0.1;
 
-/// The share of what messages between chunks and traffic of once a step cost each other that may be wrong: of 377 random
-/// interleaved plans of Llama 3.1 8B and 70B on 64 A100, H100 and B200, with 1 to 16 microbatches for each stage, 22 are
-/// off by more than 5 % without that cost and 7 with it (2.5 % at the 95th percentile, no bias); of these five are
-/// marked, and 20 of all.
+/// The share of what messages between chunks and traffic of once a step cost each other that may be wrong: of 377
+/// random interleaved plans of Llama 3.1 8B and 70B on 64 A100, H100 and B200, with 1 to 16 microbatches for each
+/// stage, 22 are off by more than 5 % without that cost and 7 with it (2.5 % at the 95th percentile, no bias); of these
+/// five are marked, and 20 of all.
 constexpr double kOnceOpen = 0.6;
 
 /// The share of what groups of the same stage cost each other's calls of tensor groups that is spared, where they come

@@ -170,7 +170,8 @@ void add_attention_command(const Program& program) {
   command->add_flag("--latent", arguments->latent, "Latent attention (MLA); prompt and decode");
   add_value(*command, "--kernel", arguments->kernel, "flash|flash_alibi|flash3|cudnn|trtllm",
             "As in stacks; default cudnn");
-  add_value(*command, "--dtype,--precision", arguments->precision, kTypes, "As for gemm; of the cache in decode");
+  add_value(*command, "--dtype,--precision", arguments->precision, kTypes,
+            "As for gemm; of the cache in decode");
   add_json(*command, arguments->json);
 }
 

@@ -182,7 +182,8 @@ constexpr std::array<std::pair<const char*, PresetKind>, 11> kTellingKeys = {
      {"hidden", PresetKind::model},
      {"energy", PresetKind::network}}};
 
-/// The kind of a preset that only lists differences from a base: the kind of its base, which may be a file that has one.
+/// The kind of a preset that only lists differences from a base: the kind of its base, which may be a file that has
+/// one.
 std::optional<PresetKind> kind_of_base(const Catalog& catalog, const yaml::Node& base,
                                        const std::filesystem::path& folder,
                                        std::size_t files = yaml::kLongestChain) {

@@ -228,8 +228,8 @@ TEST(CoupledReplicas, NoMoreRequestsAreInFlightThanClients) {
   }
 }
 
-// Long and short requests by turns, each alone: whichever replica stands for all, it meets as many of both, and the mean
-// time to the first token is the mean of theirs.
+// Long and short requests by turns, each alone: whichever replica stands for all, it meets as many of both, and the
+// mean time to the first token is the mean of theirs.
 TEST(CoupledReplicas, EachMeetsAllKindsOfRequestsOfATrace) {
   for (const std::int32_t ranks : {2, 4}) {
     const auto ttft = [&](std::int32_t even, std::int32_t odd) {
@@ -415,7 +415,8 @@ TEST(ServedExperts, ConvertedWeightsTakeLonger) {
 }
 
 // A checkpoint with scales of blocks: products in fp8 of every part but the routed experts run at the engine's share,
-// where the matrix units do not scale blocks themselves; those of other formats, of other models and of training do not.
+// where the matrix units do not scale blocks themselves; those of other formats, of other models and of training do
+// not.
 TEST(ServedExperts, ProductsWithScalesOfBlocksHaveTheirShare) {
   Setting s = coupled_setting(4, 8);
   s.model.moe->shared_experts = 1;

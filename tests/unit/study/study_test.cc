@@ -181,8 +181,8 @@ TEST(Study, LayersLieAsThePipelineLayoutSays) {
                       "has no effect in inference"));
 }
 
-// A file of nothing but mistakes is answered in a page, and its millionth unknown key costs nothing: reading ends at the
-// first problem that is not kept.
+// A file of nothing but mistakes is answered in a page, and its millionth unknown key costs nothing: reading ends at
+// the first problem that is not kept.
 TEST(Study, ProblemsWithoutEndEnd) {
   const auto keys = [](const std::string& indent) {
     std::string text;
