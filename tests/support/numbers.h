@@ -72,6 +72,7 @@ inline constexpr NumberLaw kDeviceLaws[] = {
     {"attention.prompt_rate", kFaster},
     {"attention.decode_rate", kNoTime},
     {"power", kFaster},
+    {"price_per_hour", kNone, "what tokens cost follows from their rate"},
     {"energy.idle_watts", kSlower},
     {"energy.flop_pj", kSlower},
     {"energy.fp8", kSlower},
