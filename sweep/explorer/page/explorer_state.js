@@ -25,11 +25,11 @@ function pointOf(text) {
 const settingOf = (changes) => new Map(changes.map((change) => [change, change.indexOf("=")]).filter(([, at]) => at > 0)
     .map(([change, at]) => [change.slice(0, at), change.slice(at + 1)]));
 
-/** The state as the fragment of a link. */
+/** The state as the fragment of a link; the plan that the page opens on anyway is left out. */
 function fragmentOf(of) {
   const {set, point} = changesOf(of);
   const coded = (text) => encodeURIComponent(text).replace(/%(2C|2F|3A|3D)/g, decodeURIComponent).replaceAll("%20", "+");
-  return [...set.map((change) => `set=${coded(change)}`), ...(point ? [`point=${coded(point)}`] : [])].join("&");
+  return [...set.map((change) => `set=${coded(change)}`), ...(point !== START ? [`point=${coded(point)}`] : [])].join("&");
 }
 
 /** Takes the state from a fragment; what is no state is passed over. */
