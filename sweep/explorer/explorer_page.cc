@@ -107,7 +107,6 @@ std::string explorer_page(const ExplorerInput& input, const BrowserEngine& engin
       {"study_path", input.path},
       {"presets", input.folders},
       {"set", input.set},
-      {"point", input.point},
       {"program", {{"version", input.version}, {"commit", input.commit}}}};
   return report::framed_page({input.study.title + ": explorer", explorer_body(), explorer_script(),
                               json_text(data), explorer_style()});

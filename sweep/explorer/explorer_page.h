@@ -24,7 +24,6 @@ struct ExplorerInput {
   std::vector<std::string> folders;  ///< of presets, that the command line named
   std::string path;                  ///< of the study, for commands
   std::vector<std::string> set;      ///< the changes of the command line, for commands
-  std::string point;                 ///< the plan that the page opens on; empty: the study's first
   std::string_view version, commit;
 };
 

@@ -11,7 +11,6 @@
 #include "engine/base/suggest.h"
 #include "sweep/cli/commands/chosen_point.h"
 #include "sweep/cli/commands/fault_parser.h"
-#include "sweep/cli/reports/launch_report.h"
 #include "sweep/cli/reports/top_rows.h"
 #include "sweep/python/native.h"
 #include "sweep/runner/shared_networks.h"
@@ -134,11 +133,7 @@ class SignalWatch {
 Result simulate(const std::shared_ptr<Inputs>& inputs, const std::optional<std::string>& mode,
                 const std::vector<std::string>& faults, const py::dict& axes) {
   const sweep::Study& study = inputs->study();
-  std::string text = point_text(axes);
-  std::optional<sweep::ChosenPoint> start;
-  if (text.empty()) start = cli::feasible_start(study);
-  if (start) text = cli::whole_point(start->plan, study.phase());
-  sweep::ChosenPoint point = cli::choose_point(study, text, "simulate");
+  sweep::ChosenPoint point = cli::choose_point(study, point_text(axes), "simulate");
   const ExecutionMode how = mode_of(mode, study);
   FaultSet sick;
   if (!faults.empty()) sick = cli::parse_faults(faults, point.setting.system.fabric);

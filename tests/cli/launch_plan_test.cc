@@ -513,14 +513,12 @@ TEST_F(LaunchTest, PlansThatDoNotFitSaySoFirst) {
       contains(read_file(work() / "job/launch.sh"), "#!/bin/sh\n# this plan does not fit: it needs "));
   const json fits = launched({"train.yaml", "--for", "megatron-lm"});
   EXPECT_EQ(fits.at("status"), "ok");
-  const Finished simulated = run({"simulate", "train.yaml", "--json"});
-  EXPECT_EQ(json::parse(simulated.out).at("status"), "ok");
-  EXPECT_TRUE(
-      contains(simulated.err, "the study's first plan is not feasible; this is the first that is, tp="))
-      << simulated.err;
+  const Finished first = run({"launch", "train.yaml", "--for", "megatron-lm", "--json"});
+  EXPECT_TRUE(contains(first.err, "the study's first plan is not feasible; this is the first that is, tp="))
+      << first.err;
   // Where none fits it is the first, as it stands.
-  const Finished none =
-      run({"simulate", "train.yaml", "--json", "--set", "hardware.device.hbm.capacity=1 GB"});
+  const Finished none = run({"launch", "train.yaml", "--for", "megatron-lm", "--json", "--set",
+                             "hardware.device.hbm.capacity=1 GB"});
   EXPECT_EQ(json::parse(none.out).at("status"), "memory") << none.err;
   EXPECT_FALSE(contains(none.err, "first that is")) << none.err;
 }

@@ -6,8 +6,6 @@
 
 #include "results_schema/disk/output_file.h"
 #include "sweep/cli/command.h"
-#include "sweep/cli/commands/chosen_point.h"
-#include "sweep/cli/reports/launch_report.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/explorer/explorer_page.h"
 #include "sweep/modules/module.h"
@@ -78,20 +76,12 @@ int run_explore(const ExploreArguments& arguments, const CommonOptions& common) 
   yaml::Diagnostics diagnostics;
   std::vector<std::string> folders;
   for (const fs::path& folder : common.presets) folders.push_back(folder.string());
-  const std::optional<sweep::ChosenPoint> start = feasible_start(study);
-  const explorer::ExplorerInput input{study,
-                                      presets,
-                                      shown_study(found),
-                                      folders,
-                                      found.file.string(),
-                                      found.overrides,
-                                      start ? whole_point(start->plan, study.phase()) : "",
-                                      version(),
-                                      run.git_commit};
+  const explorer::ExplorerInput input{
+      study,           presets,   shown_study(found), folders, found.file.string(),
+      found.overrides, version(), run.git_commit};
   const std::string page = explorer::explorer_page(input, engine, diagnostics);
   if (!diagnostics.empty()) throw BadInput(diagnostics);
   results::write_output(output, page);
-  if (start) note_start(study, *start);
   std::cout << "explorer of " << study.title << " in " << arguments.output.string() << " ("
             << format_bytes(static_cast<double>(page.size())) << ")\n";
   return kDone;

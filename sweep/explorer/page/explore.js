@@ -13,7 +13,7 @@ let isSettled = false;
 function drawShown() {
   const {prediction} = shown;
   drawAnswer(shown, base?.prediction);
-  drawBreakdown(prediction, base?.prediction, isChanged());
+  drawBreakdown(prediction, base?.prediction, state.set.size + state.point.size > 0);
   drawOperators(prediction);
   drawShare(shown);
 }
@@ -100,7 +100,7 @@ async function start() {
   const {version, commit} = DATA.program;
   byId("origin").textContent = `Shardscape ${version}${commit && commit !== "unknown" ? ` (${commit.slice(0, 12)})` : ""}; first answer after ` +
       `${formatSeconds(performance.now() / 1000)}. Charts: Chart.js, MIT licence.`;
-  const study = {set: [], point: START};
+  const study = {set: [], point: ""};
   const [fields, prediction] = await Promise.all([front.ask({ask: "fields", ...study}), front.ask({ask: "predict", ...study})]);
   for (const field of (fields.groups ?? []).flatMap((group) => group.fields)) baseTexts.set(field.key, String(field.text ?? field.value));
   base = prediction.problems ? undefined : prediction;

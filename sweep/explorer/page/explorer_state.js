@@ -2,12 +2,6 @@
 
 const state = {set: new Map(), point: new Map()};
 
-/** The plan that the page opens on, as text: empty where that is the study's first. */
-const START = DATA.point ?? "";
-const startOf = (name) => pointOf(START).get(name);
-/** Whether the state is not the one that the page opened with. */
-const isChanged = () => state.set.size > 0 || changesOf(state).point !== START;
-
 /** The changes as a request has them. */
 function changesOf({set, point}) {
   return {
@@ -25,18 +19,18 @@ function pointOf(text) {
 const settingOf = (changes) => new Map(changes.map((change) => [change, change.indexOf("=")]).filter(([, at]) => at > 0)
     .map(([change, at]) => [change.slice(0, at), change.slice(at + 1)]));
 
-/** The state as the fragment of a link; the plan that the page opens on anyway is left out. */
+/** The state as the fragment of a link. */
 function fragmentOf(of) {
   const {set, point} = changesOf(of);
   const coded = (text) => encodeURIComponent(text).replace(/%(2C|2F|3A|3D)/g, decodeURIComponent).replaceAll("%20", "+");
-  return [...set.map((change) => `set=${coded(change)}`), ...(point !== START ? [`point=${coded(point)}`] : [])].join("&");
+  return [...set.map((change) => `set=${coded(change)}`), ...(point ? [`point=${coded(point)}`] : [])].join("&");
 }
 
 /** Takes the state from a fragment; what is no state is passed over. */
 function takeFragment(text) {
   const parts = new URLSearchParams(text.replace(/^#/, ""));
   state.set = settingOf(parts.getAll("set"));
-  state.point = pointOf(parts.get("point") ?? START);
+  state.point = pointOf(parts.get("point") ?? "");
 }
 
 /** Puts the state into the address: a step that the browser's "back" takes back. */
@@ -58,8 +52,7 @@ function setNumber(key, text, passing = false) {
 
 /** Changes an axis of the plan; those that fill up the GPUs follow again. */
 function setAxis(name, text, followers = []) {
-  const value = text ?? startOf(name);
-  if (value === undefined) state.point.delete(name); else state.point.set(name, value);
+  if (text === undefined) state.point.delete(name); else state.point.set(name, text);
   for (const follower of followers) state.point.delete(follower);
   stateChanged(false);
 }

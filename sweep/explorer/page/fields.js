@@ -140,11 +140,11 @@ function showChanges() {
     group.querySelector("summary span").textContent = `${all} numbers${changed > 0 ? `, ${changed} changed` : ""}`;
   }
   for (const axis of byId("plan-fields").querySelectorAll(".axis")) {
-    const isOther = state.point.get(axis.dataset.name) !== startOf(axis.dataset.name);
-    axis.classList.toggle("changed", isOther);
-    axis.querySelector(".reset").hidden = !isOther;
+    const isChanged = state.point.has(axis.dataset.name);
+    axis.classList.toggle("changed", isChanged);
+    axis.querySelector(".reset").hidden = !isChanged;
   }
-  byId("reset-all").disabled = !isChanged();
+  byId("reset-all").disabled = state.set.size + state.point.size === 0;
 }
 
 /** Shows the lines that have all words of the search box. */
@@ -196,7 +196,7 @@ function setUpFields() {
   byId("inputs").onsubmit = (event) => event.preventDefault();
   byId("reset-all").onclick = () => {
     state.set.clear();
-    state.point = pointOf(START);
+    state.point.clear();
     stateChanged(false);
   };
 }
