@@ -133,7 +133,8 @@ class SignalWatch {
 Result simulate(const std::shared_ptr<Inputs>& inputs, const std::optional<std::string>& mode,
                 const std::vector<std::string>& faults, const py::dict& axes) {
   const sweep::Study& study = inputs->study();
-  sweep::ChosenPoint point = cli::choose_point(study, point_text(axes), "simulate");
+  std::string text = point_text(axes);
+  sweep::ChosenPoint point = cli::choose_point(study, text, "simulate");
   const ExecutionMode how = mode_of(mode, study);
   FaultSet sick;
   if (!faults.empty()) sick = cli::parse_faults(faults, point.setting.system.fabric);
