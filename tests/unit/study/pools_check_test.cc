@@ -30,6 +30,8 @@ TEST(UnequalPools, HaveNoEffectWithoutAPoolThatPrefills) {
       "hardware: {prefill_device: [" + device("large", 20) + ", " + device("small", 5) + "]}\n";
   EXPECT_TRUE(
       reports(bad(inference(axis)), "s.yaml:31:28: hardware.prefill_device", "without space.prefill_gpus"));
+  EXPECT_TRUE(reports(bad(inference("hardware: {stack.serving.kv_transfer: [after_prefill, per_layer]}\n")),
+                      "s.yaml:31:39: hardware.stack.serving.kv_transfer", "without space.prefill_gpus"));
 }
 
 TEST(UnequalPools, DevicesAreReadAndWrittenOut) {

@@ -367,8 +367,6 @@ TEST(Space, AxesOfThePoolThatPrefills) {
   says("prefill_tensor_parallel: 2", "s.yaml:31:34: space.prefill_tensor_parallel", "without prefill_gpus");
   EXPECT_TRUE(reports(bad(training("space: {prefill_gpus: 8}\n")), "s.yaml:31:23: space.prefill_gpus",
                       "has no effect in training"));
-  EXPECT_TRUE(reports(bad(inference("hardware: {stack.serving.kv_transfer: [after_prefill, per_layer]}\n")),
-                      "s.yaml:31:39: hardware.stack.serving.kv_transfer", "without space.prefill_gpus"));
 }
 
 TEST(Space, GpusThatNoPlanFills) {
