@@ -367,6 +367,26 @@ TEST(BusyLaws, NoLinkIsBusierThanTheStepIsLongWithMessages) {
   EXPECT_EQ(links.near, 1);
 }
 
+// All microbatches of GPipe go down one after the other over links so slow that messages pile up on them.
+TEST(BusyLaws, NoLinkIsBusierThanTheStepIsLongWithMessagesAlone) {
+  const yaml::Catalog catalog({test::source_dir()});
+  const yaml::Cluster machine = yaml::load_cluster(catalog, "dgx-a100").value();
+  Case of;
+  Setting& s = of.setting;
+  Problems problems;
+  s.system.fabric = machine.fabric.instantiate(8, problems);
+  for (DimensionSpec& dimension : s.system.fabric.dimensions) dimension.bandwidth = BytesPerSecond(2e8);
+  s.system.device = machine.device;
+  s.system.stack = yaml::load_stack(catalog, "torchtitan").value();
+  s.model = test::llama(8, 4096, 32, 8, 14336, 32000);
+  s.workload = test::training(2048, 64);
+  of.plan = test::plan_of(1, 1, 8, 1);
+  of.plan.schedule = ScheduleKind::gpipe;
+  Links links;
+  expect_links_in_time(of, ExecutionMode::hierarchical, 0, 0, links);
+  EXPECT_EQ(links.near, 1);
+}
+
 TEST(BusyLaws, NoSickLinkIsBusierThanTheStepIsLong) {
   for (const std::uint64_t sick : {1, 2}) {
     const Links any = expect_links_in_time(ExecutionMode::hierarchical, test::seeds(2000), false, sick),

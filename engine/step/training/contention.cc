@@ -494,14 +494,13 @@ namespace {
 
 /// Raises `added` so that the step lasts as long as its busiest link is busy with operations of the stage or, where
 /// messages between stages come on top of these, with operations of all stages and messages between them. Calls alone
-/// never need that, but traffic and the calls that it meets may.
+/// never need that, but traffic and the calls that it meets may, and messages that take longer than the step.
 void bound_by_links(const StepMachine& machine, ContentionSum& sum, ContendedData& traffic,
                     const TimedStage& step, Breakdown& added) {
   const Seconds now = step.step + added.total(),
                 busiest = sum.busiest_link(traffic, step.stage, now - step.messages);
-  if (busiest <= Seconds(0)) return;
   added[TimeClass::data_comm] += std::max(Seconds(0), busiest - now);
-  if (step.messages <= Seconds(0)) return;
+  if (step.messages <= Seconds(0) || (busiest <= Seconds(0) && step.messages <= now)) return;
   const SentInStep sent = sent_in_step(machine);
   double with_messages = 0;
   for (std::size_t link = 0; link < sent.busy.size(); ++link)

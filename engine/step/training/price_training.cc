@@ -196,8 +196,10 @@ Seconds messages_shown(const StepTimes& times, std::size_t stage) {
 
 /// The share of a step by which messages between stages may make it longer because they meet: a message leaves its
 /// stage before the next one does, unless it takes longer than the pass between them. Then both may take twice as long.
+/// (Where messages block their senders, those of gpipe, which all go one way at a time, meet none.)
 double open_in_messages(const TrainingStep& in, const StepTimes& times, std::size_t stage, Seconds step) {
-  if (in.plan.pipeline == 1 || times.pipeline.transfer.blocking) return 0;
+  const bool meets = !times.pipeline.transfer.blocking || in.pipeline.kind != ScheduleKind::gpipe;
+  if (in.plan.pipeline == 1 || !meets) return 0;
   double shortest = times.times.front().forward;
   for (const schedule::StageTime& time : times.times)
     shortest = std::min({shortest, time.forward, time.backward - (in.cuts() ? time.weight : 0)});
