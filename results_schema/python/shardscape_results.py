@@ -266,11 +266,11 @@ class _Results:
 
 
 def _opened(path, schema):
-    if not os.path.exists(path):
-        raise MissingResults(f"{path}: there is no such file")
     try:
         file = h5py.File(path, "r")
-    except OSError as error:
+    except FileNotFoundError as error:
+        raise MissingResults(f"{path}: there is no such file") from error
+    except (OSError, ValueError) as error:  # ValueError: of an empty name
         raise ResultsError(f"{path}: {error}") from error
     version = _attribute(file, "schema_version", SCHEMA_VERSION)
     if version != SCHEMA_VERSION:  # known before any text is read

@@ -71,6 +71,7 @@ Json column_head(const ColumnInfo& column, const Words& words) {
   if (column.better != Better::neither) head["better"] = name_of(column.better);
   if (!column.meanings.empty()) head["names"] = column.meanings;
   if (const std::optional<int> digits = results::percent_digits(column)) head["percent_digits"] = *digits;
+  if (results::is_slowdown(column)) head["slowdown"] = true;
   return head;
 }
 

@@ -334,6 +334,10 @@ std::optional<int> percent_digits(const ColumnInfo& column) {
   return std::nullopt;
 }
 
+bool is_slowdown(const ColumnInfo& column) {
+  return column.name.starts_with("slowdown") && !column.name.ends_with("_share");
+}
+
 std::vector<std::string> rank_order_names() {
   std::vector<std::string> names;
   for (std::int32_t code = 0; code < kRankOrders; ++code) names.push_back(to_string(rank_order_of(code)));

@@ -86,6 +86,9 @@ constexpr bool is_between_tokens(std::string_view column) {
 /// always hold the fraction.
 std::optional<int> percent_digits(const ColumnInfo& column);
 
+/// Whether a column has times under faults over times without, less 1.
+bool is_slowdown(const ColumnInfo& column);
+
 /// A hardware axis of the study as a column: f8 for a number, a code for a choice.
 struct HardwareColumn {
   std::string name;
@@ -114,6 +117,7 @@ struct StudyExtras {
   /// Names of the bounds on results (limits.h): the codes of `reason` behind those that every study has.
   std::vector<std::string> limits = {};
 };
+inline const StudyExtras kAllExtras{.faults = true, .reliability = true, .load = true, .promises = true};
 
 /// The columns of one study, in file order. Immutable after construction; any number of threads may use one
 /// object.

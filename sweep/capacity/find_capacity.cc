@@ -14,7 +14,9 @@
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
+#include "engine/token_prices.h"
 #include "sweep/runner/block_worker.h"
 #include "sweep/runner/setting_evaluators.h"
 #include "sweep/study/placement_axis.h"
@@ -59,9 +61,14 @@ class Search {
     const auto column = std::ranges::find(columns, objective, &ColumnInfo::name);
     objective_ = static_cast<std::size_t>(column - columns.begin());
     better_ = column->better;
-    const auto [least, most] = std::ranges::minmax(job.study().systems, {}, price_of);
-    least_price_ = price_of(least);
-    by_price_ = least_price_ > 0 && least_price_ < price_of(most);
+    std::vector<double> prices;  // of the devices of all pools
+    for (const System& system : job.study().systems) {
+      prices.push_back(system.device.price_per_hour);
+      if (system.prefill_device) prices.push_back(system.prefill_device->price_per_hour);
+    }
+    const auto [least, most] = std::ranges::minmax(prices);
+    least_price_ = least;
+    by_price_ = least > 0 && least < most;
   }
 
   CapacityAnswer run(std::size_t workload) {
@@ -125,7 +132,6 @@ class Search {
     std::ranges::sort(answer.simulated, {}, &CapacityPoint::id);
   }
 
-  static double price_of(const System& system) { return system.device.price_per_hour; }
   /// Whether some plan on so many GPUs, more than those of `best`, may cost less.
   [[nodiscard]] bool may_cost_less(std::int64_t gpus, const CapacityPoint& best) const {
     return by_price_ && static_cast<double>(gpus) * least_price_ < best.cost_per_hour;
@@ -135,7 +141,8 @@ class Search {
   [[nodiscard]] CapacityPoint at(std::uint64_t id, std::int64_t gpus) const {
     CapacityPoint point{id, job_.space().point(id), gpus, {}, false, {}};
     const std::size_t system = point.point.setting / job_.study().workloads.size();
-    point.cost_per_hour = static_cast<double>(gpus) * price_of(job_.study().systems[system]);
+    point.cost_per_hour =
+        static_cast<double>(gpus) * price_per_hour(job_.study().systems[system], point.point.plan);
     return point;
   }
 

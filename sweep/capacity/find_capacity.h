@@ -42,7 +42,7 @@ struct CapacityPoint {
   bool simulated = false;
   std::vector<results::LimitCheck::Miss> misses;  ///< of one that was not simulated, those that floors show
 
-  double cost_per_hour = 0;  ///< of all GPUs; 0 where their device has no price
+  double cost_per_hour = 0;  ///< of all GPUs, those of both pools; 0 where a device has no price
 
   /// The largest of its misses; 0 where it misses nothing.
   [[nodiscard]] double worst() const;

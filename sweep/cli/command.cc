@@ -22,6 +22,7 @@
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/terminal.h"
 #include "sweep/modules/module.h"
+#include "sweep/study/column_names.h"
 #include "sweep/study/expert_load_parser.h"
 #include "sweep/study/load_parser.h"
 #include "sweep/study/load_study.h"
@@ -47,14 +48,12 @@ std::optional<fs::path> built_in_presets() {
   return std::nullopt;
 }
 
-const results::StudyExtras kAllExtras{.faults = true, .reliability = true, .load = true, .promises = true};
-
 /// Problems of columns that the study names and does not have: those of the other phase, of faults, of reliability.
 ProblemList column_problems(const sweep::Study& study) {
   const results::ColumnTable table(study.phase(), {}, study.extras());
   const results::ColumnTable faulty(study.phase(), {}, {.faults = true, .reliability = true});
   const results::ColumnTable loaded(study.phase(), {}, {.load = true});
-  const results::ColumnTable complete(study.phase(), {}, kAllExtras);
+  const results::ColumnTable complete(study.phase(), {}, results::kAllExtras);
   ProblemList problems;
   const auto check = [&](const char* key, const std::string& name) {
     const bool axis =
@@ -79,12 +78,9 @@ ProblemList column_problems(const sweep::Study& study) {
 template <class Keep>
 std::vector<std::string> column_names(const Keep& keep) {
   std::vector<std::string> names;
-  for (const Phase phase : {Phase::training, Phase::inference}) {
-    const results::ColumnTable table(phase, {}, kAllExtras);
-    for (const results::ColumnInfo& column : table.columns()) {
-      const bool known = std::ranges::find(names, column.name) != names.end();
-      if (keep(column) && !known) names.push_back(column.name);
-    }
+  for (const results::ColumnInfo& column : sweep::fixed_columns()) {
+    const bool known = std::ranges::find(names, column.name) != names.end();
+    if (keep(column) && !known) names.push_back(column.name);
   }
   return names;
 }

@@ -147,16 +147,17 @@ Result simulate(const std::shared_ptr<Inputs>& inputs, const std::optional<std::
   return {inputs, std::move(text), std::move(point), std::move(prediction)};
 }
 
-/// Columns of a frame: name, unit, names of the codes.
-using Columns = std::vector<std::tuple<std::string, std::string, std::vector<std::string>>>;
+/// Columns of a frame: name, unit, names of the codes, and which end is better ("": neither).
+using Columns = std::vector<std::tuple<std::string, std::string, std::vector<std::string>, std::string>>;
 
 std::vector<results::ColumnInfo> infos(const Columns& columns) {
   std::vector<results::ColumnInfo> list;
-  for (const auto& [name, unit, meanings] : columns) {
+  for (const auto& [name, unit, meanings, better] : columns) {
     results::ColumnInfo& column = list.emplace_back();
     column.name = name;
     column.unit = unit;
     column.meanings = meanings;
+    column.better = parse_enum<results::Better>(better).value_or(results::Better::neither);
   }
   return list;
 }

@@ -1,6 +1,7 @@
 // The best points that a search has found so far, and the test whether a region can add to them.
 //
-// Costs are step times, or reciprocals of rates that are in proportion to 1 / step time: smaller is better for both.
+// Costs are step times, what is in proportion to them (of a plan's devices: energy and money per token), or reciprocals
+// of rates that are in proportion to 1 / step time: smaller is better for all.
 #pragma once
 
 #include <cstdint>

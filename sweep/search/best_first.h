@@ -47,9 +47,9 @@ struct SearchGoal {
   double within = 0;                    ///< how much worse than the best the answer may be, relative; >= 0
 };
 
-/// Why a goal has no floors, as a clause; empty where it has them: training in hierarchical mode by step_time_s,
-/// expected_step_time_s, tokens_per_s_per_gpu or mfu, also for a front beside memory_peak_bytes; simulated loads by
-/// latencies and rates of requests (served_search.h).
+/// Why a goal has no floors, as a clause; empty where it has them: training by a TimeObjective (answer.h; in flattened
+/// mode all but expected_step_time_s), also for a front beside memory_peak_bytes; simulated loads by latencies and rates
+/// of requests (served_search.h).
 std::string why_unbounded(const SweepJob& job, const SearchGoal& goal);
 
 /// The most families of degrees, and families with each microbatch, of one setting; while they are searched they take

@@ -70,7 +70,8 @@ struct PartSearch::Opened {
         placement(frame.placement(at)),
         floor(setting, frame.networks, frame.job.study().mode),
         orders_apart(floor.order_decides_pairs()) {
-    // Finds the factor from step times to costs: rates are in proportion to the inverse of the time.
+    // Finds the factor from step times to costs: energy and money per token are in proportion to the time, rates to its
+    // inverse.
     const Prediction at_one_second = floor.rates(frame.regions.families().front().plan, Seconds(1));
     const double least = frame.objective == TimeObjective::expected_step_time ? kLeastExpected : 1;
     per_second_ = kRounding * least * cost_of(frame.objective, value_of(frame.objective, at_one_second));

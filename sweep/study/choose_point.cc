@@ -9,17 +9,19 @@ namespace shardscape::sweep {
 namespace {
 
 /// Gives the workload the concurrency and the rate of requests that the text has, with as many requests as the study
-/// has at that rate.
-void take_load(const PointText& text, const TimedRequests& timed, WorkloadSpec& workload,
+/// has at that rate, and with lengths as a run draws them there.
+void take_load(const PointText& text, const Study& study, std::size_t at, WorkloadSpec& workload,
                Problems& problems) {
   if (text.concurrency && workload.open_loop())
     problems.add("", "concurrency has no effect: requests come at a rate or by a trace");
   if (text.concurrency) workload.concurrency = *text.concurrency;
-  if (!text.request_rate) return;
-  if (!workload.load || workload.load->request_rate <= 0)
+  if (text.request_rate && (!workload.load || workload.load->request_rate <= 0))
     return problems.add("", "request_rate has no effect: the study has no workload.request_rate");
-  workload.load->request_rate = *text.request_rate;
-  timed.count(*workload.load);
+  if (!workload.load || !(text.request_rate || text.concurrency)) return;
+  if (text.request_rate) workload.load->request_rate = *text.request_rate;
+  study.timed_requests.count(*workload.load);
+  study.length_laws[at % study.workloads.size()].give_to(*workload.load);
+  serving::keep_to_drawn(*workload.load, workload.concurrency);
 }
 
 }  // namespace
@@ -32,7 +34,7 @@ tl::expected<ChosenPoint, Problems> choose_point(const std::string& text, const 
     const std::size_t at = count * (study.setting_count() / counts);
     ChosenPoint chosen{point->plan, at, study.setting(at)};
     Problems problems;
-    take_load(*point, study.timed_requests, chosen.setting.workload, problems);
+    take_load(*point, study, at, chosen.setting.workload, problems);
     if (!problems.empty()) return tl::unexpected(std::move(problems));
     return chosen;
   }

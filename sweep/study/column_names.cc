@@ -8,25 +8,17 @@
 
 namespace shardscape::sweep {
 
-namespace {
-
-/// The columns that every study of either phase may have.
 const std::vector<results::ColumnInfo>& fixed_columns() {
   static const std::vector<results::ColumnInfo> kColumns = [] {
     std::vector<results::ColumnInfo> columns;
     for (const Phase phase : {Phase::training, Phase::inference}) {
-      const bool serves = phase == Phase::inference;
-      const results::ColumnTable table(
-          phase, {},
-          {.faults = true, .reliability = !serves, .load = serves, .promises = serves, .limits = {}});
+      const results::ColumnTable table(phase, {}, results::kAllExtras);
       columns.insert(columns.end(), table.columns().begin(), table.columns().end());
     }
     return columns;
   }();
   return kColumns;
 }
-
-}  // namespace
 
 std::vector<std::string> names_of_column(std::string_view column, std::string_view unit) {
   std::vector<std::string> names = {std::string(column)};

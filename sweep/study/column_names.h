@@ -10,6 +10,9 @@
 
 namespace shardscape::sweep {
 
+/// The columns that studies of either phase may have, but for axes of hardware; those of both phases stand twice.
+const std::vector<results::ColumnInfo>& fixed_columns();
+
 /// The names of a column, its own first: a plan axis has its short one (tp), a quantity the one without its unit
 /// (step_time, memory).
 std::vector<std::string> names_of_column(std::string_view column, std::string_view unit);

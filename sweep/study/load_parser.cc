@@ -140,6 +140,7 @@ class SimulatedLoadReader {
       return bad(key, node, choice ? "is unknown" : choice.error());
     }
     result_.load.requests = profile->requests;
+    result_.timed = {};  // a client's number of requests stands in an open loop, too
     result_.load.warm_up = profile->warm_up;
     result_.length_ratio = profile->length_ratio;
     warm_up_known_ = true;

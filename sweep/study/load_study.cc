@@ -219,6 +219,7 @@ class StudyParser {
     if (parsed.phase_known) phase_ = parsed.phase;
     study_.workloads = std::move(parsed.workloads);
     study_.timed_requests = parsed.timed_requests;
+    study_.length_laws = std::move(parsed.length_laws);
     workload_resolved_ = std::move(parsed.resolved);
     study_.tables = std::move(parsed.tables);
     study_.assumptions = std::move(parsed.assumptions);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/serving/load/longest_drawn.h"
 #include "engine/spec/execution_mode.h"
 #include "engine/spec/scenario.h"
 #include "results_schema/rows/columns.h"
@@ -68,6 +69,8 @@ struct Study {
   std::vector<WorkloadSpec>
       workloads;                 ///< product of the listed workload keys; at least one, all of one phase
   TimedRequests timed_requests;  ///< of their loads
+  /// Of each of their loads, before it was cut to what a run draws; empty where there are none.
+  std::vector<serving::LengthLaws> length_laws;
   SpaceSpec space;
   ExecutionMode mode = ExecutionMode::hierarchical;
   std::optional<FaultStudy> faults;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/serving/load/longest_drawn.h"
 #include "engine/spec/model.h"
 #include "engine/spec/request_load.h"
 #include "engine/spec/scenario.h"
@@ -30,6 +31,7 @@ struct ParsedWorkload {
   bool phase_known = false;
   std::vector<WorkloadSpec> workloads;  ///< the file's first key is slowest; empty where there are problems
   TimedRequests timed_requests;
+  std::vector<serving::LengthLaws> length_laws;
   yaml::Node resolved;                        ///< the same map with every default filled in
   std::vector<std::filesystem::path> tables;  ///< those that were read
   std::vector<std::string> assumptions;       ///< as in Study

@@ -231,8 +231,9 @@ class WorkloadParser {
         serving::begin_sessions(*workload.load);
         workload.prompt_tokens = std::llround(workload.load->prompt.mean);
       }
-      if (load_) serving::keep_to_drawn(*workload.load, workload.concurrency);
       check(workload);
+      if (load_) result_.length_laws.emplace_back(*workload.load);
+      if (load_ && !state_.failed()) serving::keep_to_drawn(*workload.load, workload.concurrency);
       result_.workloads.push_back(workload);
     }
     if (state_.failed()) result_.workloads.clear();

@@ -215,5 +215,21 @@ TEST_F(CompareTest, NumbersOfAxesAreAmongWhatDiffers) {
   EXPECT_EQ(differs.at("device.hbm.bandwidth").at("b"), "4 TB/s");
 }
 
+// Nor are choices passed over, those of servers and of the pool that prefills.
+TEST_F(CompareTest, ChoicesAreAmongWhatDiffers) {
+  std::string pools = kInferenceStudy;
+  pools.replace(pools.find("stack: nim"), 10, "stack: vllm");
+  pools.insert(pools.find("  data_parallel"), "  prefill_gpus: [4]\n  prefill_tensor_parallel: [4]\n");
+  write("a.yaml", pools + "hardware: {stack.serving.scheduler: [vllm]}\n");
+  write("b.yaml", pools +
+                      "hardware: {stack.serving.scheduler: [sglang], stack.serving.prefill_precision: "
+                      "[fp8]}\nprefill_device: h200-sxm-141gb\n");
+  const json differs = compared({"a.yaml", "b.yaml", "--point", "tp=4"}).at("differs");
+  EXPECT_EQ(differs, (json{{"stack.serving.scheduler", {{"a", "vllm"}, {"b", "sglang"}}},
+                           {"stack.serving.prefill_precision", {{"a", "alike"}, {"b", "fp8"}}},
+                           {"prefill device", {{"a", "h100-sxm-80gb"}, {"b", "h200-sxm-141gb"}}}}))
+      << differs.dump(2);
+}
+
 }  // namespace
 }  // namespace shardscape::cli

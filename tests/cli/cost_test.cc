@@ -3,6 +3,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/cli/program_under_test.h"
@@ -145,6 +146,36 @@ TEST_F(CostTest, CapacityAnswersWithTheCheapest) {
                     (found.at("requests_per_s").get<double>() * 100) * 1e6,
                 1e-2 * found.at("cost_per_million_tokens").get<double>());
     EXPECT_TRUE(contains(run(both).out, "cost/hour")) << run(both).out;
+  }
+}
+
+// Of 4 GPUs 1 or 2 read, on a device that costs more or less than the others: the bill is that of both pools.
+TEST_F(CostTest, UnequalPoolsCostWhatBothDo) {
+  for (const auto& [price, readers, bill] :
+       {std::tuple("4", 1, 3 * 2 + 4.0), std::tuple("0.5", 2, 2 * 2 + 1.0)}) {
+    write("pools.yaml", std::string(R"(model: llama3.1-8b
+cluster: dgx-h100
+gpus: [4]
+stack: vllm
+workload: {phase: inference, prompt_tokens: 1000, output_tokens: 100, request_rate: 2 /s, client: {requests: 100}}
+space: {tensor_parallel: [1], data_parallel: fill, prefill_gpus: [1, 2]}
+hardware: {device.price_per_hour: [2]}
+promises: {ttft_p95: 20 s}
+prefill_device: {base: h200-sxm-141gb, price_per_hour: )") +
+                            price + "}\n");
+    const std::string point = "prefill_dp=" + std::to_string(readers);
+    const json one = answer({"simulate", "pools.yaml", "--json", "--point", point});
+    EXPECT_NEAR(one.at("cost_per_million_tokens").get<double>(),
+                bill / 4 / 3600 / one.at("tokens_per_s_per_gpu").get<double>() * 1e6, 1e-9);
+    const Finished text = run({"simulate", "pools.yaml", "--point", point});
+    EXPECT_TRUE(contains(text.out, " per million tokens, at " + std::string(readers == 1 ? "2.5" : "1.25") +
+                                       " per GPU and hour\n"))
+        << text.out;
+    const std::vector<std::string> capacity = {"capacity", "pools.yaml", "--progress", "none"};
+    const json found = answer({"capacity", "pools.yaml", "--progress", "none", "--json"}).at("answers").at(0);
+    EXPECT_EQ(found.at("cost_per_hour"), bill) << found;
+    EXPECT_TRUE(found.at("plan").get<std::string>().ends_with(point)) << found;
+    EXPECT_TRUE(contains(run(capacity).out, "the cheapest GPUs that keep")) << run(capacity).out;
   }
 }
 

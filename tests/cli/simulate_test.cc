@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/cli/program_under_test.h"
@@ -199,18 +200,29 @@ TEST_F(SimulateTest, WorthIsWhatTheChangedStudyTakes) {
 
 // A rate of --point has as many requests as the study has at it.
 TEST_F(SimulateTest, ARateOfThePointHasItsOwnRequests) {
-  const auto lasts = [&](const std::string& rate, const std::string& point) {
+  const auto lasts = [&](const std::string& load, const std::string& point,
+                         const std::string& lengths = "prompt_tokens: 100, output_tokens: 10, ") {
     write("rated.yaml",
-          "model: llama3.1-8b\ncluster: dgx-h100\ngpus: 8\nstack: vllm\nworkload: {phase: inference, "
-          "prompt_tokens: 100, "
-          "output_tokens: 10, request_rate: " +
-              rate + "}\nspace: {tensor_parallel: [1], data_parallel: fill}\n");
+          "model: llama3.1-8b\ncluster: dgx-h100\ngpus: 8\nstack: sglang\nworkload: {phase: inference, " +
+              lengths + load + "}\nspace: {tensor_parallel: [1], data_parallel: fill}\n");
     const Finished finished = run({"simulate", "rated.yaml", "--json", "--point", "tp=1" + point});
     EXPECT_EQ(finished.code, 0) << finished.err;
     return json::parse(finished.out);
   };
-  EXPECT_EQ(lasts("2 /s", ",request_rate=50").at("ttft_p99_s"), lasts("50 /s", "").at("ttft_p99_s"));
-  EXPECT_EQ(lasts("50 /s", ",request_rate=2").at("queue_s"), lasts("2 /s", "").at("queue_s"));
+  const std::string slow = "request_rate: 2 /s", fast = "request_rate: 50 /s";
+  EXPECT_EQ(lasts(slow, ",request_rate=50").at("ttft_p99_s"), lasts(fast, "").at("ttft_p99_s"));
+  EXPECT_EQ(lasts(fast, ",request_rate=2").at("queue_s"), lasts(slow, "").at("queue_s"));
+  // And so has a number of clients; the longest of more requests is longer.
+  const std::string spread =
+      "prompt_tokens: {lognormal: {mean: 4000, cv: 1}}, output_tokens: {lognormal: {mean: 10, cv: 1}}, ";
+  for (const auto& [load, other, point] :
+       {std::tuple(slow, fast, ",request_rate=50"), std::tuple(fast, slow, ",request_rate=2"),
+        std::tuple(std::string("concurrency: 8"), std::string("concurrency: 64"), ",concurrency=64")}) {
+    const json at = lasts(load, point, spread), own = lasts(other, "", spread);
+    EXPECT_NE(at.at("memory_peak_bytes"), lasts(load, "", spread).at("memory_peak_bytes")) << point;
+    for (const char* key : {"memory_peak_bytes", "ttft_p99_s", "e2e_s"})
+      EXPECT_EQ(at.at(key), own.at(key)) << key << point;
+  }
 }
 
 TEST_F(SimulateTest, StepsOfWorthAreSmallAgainstTheirNumbers) {
@@ -509,7 +521,7 @@ space: {tensor_parallel: [2]}
   const Finished none =
       run({"simulate", "random.yaml", "--point", "0", "--set", "hardware={stack.serving.kv_share: [0.05]}"});
   EXPECT_TRUE(contains(none.out, "verdict   memory")) << none.out;
-  EXPECT_TRUE(contains(none.out, "does not hold the longest request")) << none.out;
+  EXPECT_TRUE(contains(none.out, "does not hold the longest prompt and the longest answer")) << none.out;
 }
 
 TEST_F(SimulateTest, TheErrorOfAPlanThatDoesNotFitSaysSo) {

@@ -395,6 +395,8 @@ class AnswersTest(PackageTest):
             self.assertEqual(len(ss.top(self.points, where=where)), 1, where)
         with self.assertRaisesRegex(ss.InputError, "did you mean 'step_time"):
             ss.top(self.points, where="step_tme_s < 17 s")
+        with self.assertRaisesRegex(ss.InputError, "'memory' is in bytes; write the number with its unit, as 70 GB"):
+            ss.top(self.points, where="memory < 70")
         path = self.path("names.h5")
         self.small.sweep(path, progress=False)
         self.assertEqual(list(ss.load(path, columns=["tp", "step_time"]).columns), list(ss.load(path, ["tensor_parallel", "step_time_s"]).columns))

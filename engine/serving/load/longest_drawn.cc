@@ -9,8 +9,17 @@
 
 namespace shardscape::serving {
 
+LengthLaws::LengthLaws(const LoadSpec& load)
+    : prompt(load.prompt), output(load.output), context(load.sessions ? load.sessions->context : 0) {}
+
+void LengthLaws::give_to(LoadSpec& load) const {
+  load.prompt = prompt;
+  load.output = output;
+  if (load.sessions) load.sessions->context = context;
+}
+
 void keep_to_drawn(LoadSpec& load, std::int64_t clients) {
-  constexpr std::int64_t kTurnsLooked = 1 << 18;
+  constexpr std::int64_t kMostLooked = 1 << 18;
   std::optional<Sessions>& sessions = load.sessions;
   const auto spread = [](const Lengths& lengths) { return lengths.law == LengthLaw::lognormal; };
   const bool grow = sessions && (spread(load.output) || spread(sessions->first_prompt) ||
@@ -25,11 +34,11 @@ void keep_to_drawn(LoadSpec& load, std::int64_t clients) {
   const DrawnRequests draws(load, 1);
   auto prompt = static_cast<std::int64_t>(std::ceil(load.prompt.mean)),
        output = static_cast<std::int64_t>(std::ceil(load.output.mean));
-  std::int64_t turns = 0;
-  for (std::int64_t i = 0; i < sent && (!sessions || turns < kTurnsLooked); ++i) {
+  std::int64_t looked = 0;
+  for (std::int64_t i = 0; i < sent && looked < kMostLooked; ++i) {
     for (std::optional<DrawnRequest> one = draws.request(i); one;
          one = sessions ? draws.turn_after(*one) : std::nullopt) {
-      ++turns;
+      ++looked;
       prompt = std::max<std::int64_t>(prompt, one->prompt);
       output = std::max<std::int64_t>(output, one->output);
     }

@@ -29,21 +29,6 @@ CoupledRequests coupled_requests(const Setting& setting, const ParallelPlan& pla
   return {all, (all + coupled - 1) / coupled};
 }
 
-/// The requests whose caches are counted at least where the cache, the stack's share of what is free, has to hold
-/// `needed` of them: these, or, where they fit into all that is free and not into that share, as many as all that is
-/// free must hold for the share to hold these.
-std::int64_t least_resident(const Setting& setting, const std::vector<Bytes>& free,
-                            const std::vector<Bytes>& request, double needed) {
-  const double share = setting.system.stack.serving.kv_share;
-  double least = std::ceil(needed);
-  for (std::size_t stage = 0; stage < free.size(); ++stage) {
-    if (request[stage] <= Bytes(0)) continue;
-    const double room = free[stage] / request[stage];
-    if (needed > share * room && least <= room) least = std::ceil(needed / share);
-  }
-  return static_cast<std::int64_t>(least);
-}
-
 InferenceLatency latency(const serving::Spread& spread) { return {Seconds(spread.p50), Seconds(spread.p95)}; }
 
 }  // namespace
@@ -134,6 +119,18 @@ std::int64_t cache_places(const Setting& setting, const std::vector<Bytes>& free
     room = std::min(room, std::floor(setting.system.stack.serving.kv_share * (free[stage] / request[stage])));
   }
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(std::max(0.0, room)));
+}
+
+std::int64_t least_resident(const Setting& setting, const std::vector<Bytes>& free,
+                            const std::vector<Bytes>& request, double needed) {
+  const double share = setting.system.stack.serving.kv_share;
+  double least = std::ceil(needed);
+  for (std::size_t stage = 0; stage < free.size(); ++stage) {
+    if (request[stage] <= Bytes(0)) continue;
+    const double room = free[stage] / request[stage];
+    if (needed > share * room && least <= room) least = std::ceil(needed / share);
+  }
+  return static_cast<std::int64_t>(least);
 }
 
 ServingShape serving_shape(const Setting& setting, const ParallelPlan& plan, const std::vector<Bytes>& free,

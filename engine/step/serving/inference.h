@@ -64,6 +64,12 @@ serving::Iteration full_decode(const WorkloadSpec& workload, const ServingShape&
 std::int64_t cache_places(const Setting& setting, const std::vector<Bytes>& free,
                           const std::vector<Bytes>& request);
 
+/// The requests whose caches are counted at least where the cache, the stack's share of what is free, has to hold
+/// `needed` of them: these, or, where they fit into all that is free and not into that share, as many as all that is
+/// free must hold for the share to hold these.
+std::int64_t least_resident(const Setting& setting, const std::vector<Bytes>& free,
+                            const std::vector<Bytes>& request, double needed);
+
 /// Rounds a number of cached tokens up to whole blocks.
 double whole_blocks(const Setting& setting, std::int64_t tokens);
 

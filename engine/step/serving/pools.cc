@@ -91,7 +91,8 @@ ServingShape pool_shape(const Setting& setting, const ParallelPlan& pool, const 
   const std::int64_t slots = std::min(places / shape.groups, setting.system.stack.serving.max_batch);
   shape.clients = (requests + shape.groups - 1) / shape.groups;
   shape.slots = slots;
-  shape.resident = std::min(requests, shape.groups * slots);
+  shape.resident =
+      std::max(std::min(requests, shape.groups * slots), least_resident(setting, free, request, 1));
   if (setting.workload.load) size_cache(setting, free, request, tokens, shape);
   return shape;
 }

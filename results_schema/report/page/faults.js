@@ -1,6 +1,6 @@
 // How plans and places bear faults.
 
-const SLOWDOWN = {unit: "1", name: "slowdown", group: "faults", heading: "slowdown", percent_digits: 2};
+const SLOWDOWN = {unit: "1", name: "slowdown", group: "faults", heading: "slowdown", percent_digits: 2, slowdown: true};
 
 /** The cumulative distributions of slowdowns. */
 function drawDistributions() {

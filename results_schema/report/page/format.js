@@ -55,7 +55,6 @@ function formatPercent(share, digits = 1) {
   return isValue(share) ? `${Math.abs(share) < 10 ? size : formatCount(Math.round(size))}${THIN}%` : MISSING;
 }
 
-const isSlowdown = (column) => /^slowdown(_mean|_p\d+|_max)?$/.test(column.name);
 /** A slowdown in percent, from ten times the time on as a factor. */
 function formatSlowdown(slowdown, digits) {
   if (!(slowdown >= 9)) return formatPercent(slowdown, digits);
@@ -86,7 +85,7 @@ function formatNumber(value, unit) {
 function formatValue(column, value) {
   if (!isValue(value)) return MISSING;
   if (column.names && column.names[value] !== undefined) return column.names[value];
-  if (isSlowdown(column)) return formatSlowdown(value, column.percent_digits);
+  if (column.slowdown) return formatSlowdown(value, column.percent_digits);
   if (isShare(column)) return formatPercent(value, column.percent_digits);
   if (column.name === "outside_domain") return value > 0 ? "yes" : "no";
   if (column.unit === "s-1") return value < 9999.95 ? value.toFixed(1) : formatCount(Math.round(value));

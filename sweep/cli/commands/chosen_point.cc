@@ -72,6 +72,10 @@ StudyArguments for_point(StudyArguments study, const std::string& point) {
   return study;
 }
 
+namespace {
+
+/// The first feasible plan of the study where its first plan is not feasible. Nothing where that is, or where none of
+/// the first few thousand is.
 std::optional<sweep::ChosenPoint> feasible_start(const sweep::Study& study) {
   constexpr std::uint64_t kMostPlans = 4096;
   std::vector<sweep::Constraint> constraints;
@@ -99,10 +103,13 @@ std::optional<sweep::ChosenPoint> feasible_start(const sweep::Study& study) {
   return std::nullopt;
 }
 
+/// Says on stderr that a feasible plan was taken in place of the study's first.
 void note_start(const sweep::Study& study, const sweep::ChosenPoint& start) {
   std::cerr << "note: the study's first plan is not feasible; this is the first that is, "
             << sweep::to_point_text(start.plan, study.phase()) << "; --point chooses another\n";
 }
+
+}  // namespace
 
 sweep::ChosenPoint opening_point(const StudyArguments& arguments, const sweep::Study& study,
                                  const std::string& point) {

@@ -34,13 +34,9 @@ std::string point_or_best(const StudyArguments& study, const std::string& point)
 /// The study as it is to be loaded for a point that --point has.
 StudyArguments for_point(StudyArguments study, const std::string& point);
 
-/// The first feasible plan of the study, in the order of its ids and in the first setting on each number of GPUs, where
-/// its first plan is not feasible. Nothing where that is, or where none of the first few thousand is.
-std::optional<sweep::ChosenPoint> feasible_start(const sweep::Study& study);
-/// Says on stderr that a feasible plan was taken in place of the study's first.
-void note_start(const sweep::Study& study, const sweep::ChosenPoint& start);
-/// The point of a command that shows one: the one that its options name, as point_or_best() says; else
-/// feasible_start(), which is noted, or the study's first.
+/// The point of a command that shows one: the one that its options name, as point_or_best() says; else the study's
+/// first, or, where that is not feasible, the first feasible one by its id, in the first setting on each number of GPUs,
+/// which is said on stderr. Where none of the first few thousand is, it is the first all the same.
 sweep::ChosenPoint opening_point(const StudyArguments& arguments, const sweep::Study& study,
                                  const std::string& point);
 

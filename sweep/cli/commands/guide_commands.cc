@@ -18,6 +18,7 @@
 #include "sweep/cli/command.h"
 #include "sweep/cli/terminal/usage.h"
 #include "sweep/input/input_file.h"
+#include "sweep/study/column_names.h"
 #include "sweep/study/starter.h"
 
 namespace shardscape::cli {
@@ -425,17 +426,13 @@ std::string hardware_numbers() {
 /// The meanings of the columns of results that a word names: its own name, or with its unit ("step_time").
 std::string columns_named(const std::string& topic) {
   std::string text;
-  for (const Phase phase : {Phase::training, Phase::inference}) {
-    const results::ColumnTable table(phase, {},
-                                     {.faults = true, .reliability = true, .load = true, .promises = true});
-    for (const results::ColumnInfo& column : table.columns()) {
-      const bool named = column.name == topic || column.name == topic + "_s" ||
-                         column.name == topic + "_bytes" || column.name == topic + "_j";
-      const std::string line =
-          fmt::format("column {}{}: {}\n", column.name, column.unit == "1" ? "" : " (" + column.unit + ")",
-                      column.long_name);
-      if (named && text.find(line) == std::string::npos) text += line;
-    }
+  for (const results::ColumnInfo& column : sweep::fixed_columns()) {
+    const bool named = column.name == topic || column.name == topic + "_s" ||
+                       column.name == topic + "_bytes" || column.name == topic + "_j";
+    const std::string line =
+        fmt::format("column {}{}: {}\n", column.name, column.unit == "1" ? "" : " (" + column.unit + ")",
+                    column.long_name);
+    if (named && text.find(line) == std::string::npos) text += line;
   }
   return text;
 }

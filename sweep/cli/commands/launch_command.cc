@@ -116,7 +116,7 @@ int run_launch(const LaunchArguments& arguments, const CommonOptions& common) {
   const double capacity = memory_of_fullest(point.setting.system, verdict).value();
   made.status = name_of(verdict.status);
   made.reason = name_of(verdict.reason);
-  made.tight = verdict.status == Status::memory || !tight_memory(bytes, capacity).empty();
+  made.tight = !tight_memory(bytes, capacity).empty();
   if (verdict.status == Status::memory)
     made.misfit = fmt::format("this plan does not fit: it needs {} of a GPU's {} ({})", format_bytes(bytes),
                               format_bytes(capacity), describe(made.reason));

@@ -45,10 +45,10 @@ constexpr const char* kSearchFooter =
   shardscape search study.yaml --budget 10s               the best found by then, and what the rest can reach
 
 Regions of the design space are cut off by lower bounds, memory and constraints, so the answer is that of a
-sweep. Bounds are known for step_time_s, tokens_per_s_per_gpu and mfu of training, with --mode hierarchical for
-expected_step_time_s, too, and for a front of one of them and memory_peak_bytes; and for latencies, requests_per_s and
-goodput of loads that are simulated request by request. Those of --mode flattened are tested, not
-proved; those of loads are proved but for attention, which is tested.
+sweep. Bounds are known for step_time_s, tokens_per_s_per_gpu, mfu, energy_per_token_j and cost_per_million_tokens of
+training, with --mode hierarchical for expected_step_time_s, too, and for a front of one of them and memory_peak_bytes;
+and for latencies, requests_per_s and goodput of loads that are simulated request by request. Those of --mode flattened
+are tested, not proved; those of loads are proved but for attention, which is tested.
 For anything else, and with --mode checked, every point is evaluated, and --budget is refused.
 Next: 'launch best.h5 --for FRAMEWORK' prints what runs the best plan.)";
 

@@ -337,8 +337,8 @@ void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<con
   table.add_column("plan", TextTable::Align::left);
   const ColumnInfo* const attainment = job.columns().find("attainment");  // of promises
   if (attainment != nullptr) table.add_column("attainment");
-  const bool priced = std::ranges::all_of(
-      job.study().systems, [](const System& system) { return system.device.price_per_hour > 0; });
+  const bool priced = std::ranges::any_of(
+      answers, [](const CapacityAnswer& answer) { return answer.best && answer.best->cost_per_hour > 0; });
   if (priced) table.add_column("cost/hour");
   if (priced) shown.push_back(job.columns().find("cost_per_million_tokens"));
   table.add_column("requests/s/GPU");

@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <type_traits>
 
 #include "engine/base/safe_text.h"
@@ -17,9 +18,11 @@
 #include "sweep/cli/reports/launch_report.h"
 #include "sweep/cli/reports/verdicts.h"
 #include "sweep/cli/terminal/format.h"
+#include "sweep/launch/facts.h"
 #include "sweep/space/point_text.h"
 #include "sweep/yaml/number.h"
 #include "sweep/yaml/quantity_text.h"
+#include "sweep/yaml/specs.h"
 
 namespace shardscape::cli {
 
@@ -31,7 +34,7 @@ using compare::Cause;
 Phase phase_of(const Comparison& of) { return of.a.point.setting.workload.phase; }
 bool trains(const Comparison& of) { return phase_of(of) == Phase::training; }
 double capacity_of(const ComparedPlan& of) {
-  return of.point.setting.system.device.memory_capacity().value();
+  return memory_of_fullest(of.point.setting.system, of.prediction).value();
 }
 
 std::string bar_name(const Bar& bar, const Comparison& of) {
@@ -106,9 +109,26 @@ std::vector<Difference> plan_differences(const Comparison& of) {
       if (!row.same(of_a, of_b))
         add(part + number_words(row, of_a).key, number_words(row, of_a).value, number_words(row, of_b).value);
   };
+  // And the rest of them, which are choices and lists.
+  const auto add_part = [&](const std::string& part, const auto& table, const auto& of_a, const auto& of_b) {
+    if (of_a.name != of_b.name) return;
+    add_numbers(part, table, of_a, of_b);
+    std::map<std::string, std::array<std::string, 2>> written;
+    for (auto& [key, text] : launch::leaves_of(yaml::write(of_a), "")) written[key][0] = std::move(text);
+    for (auto& [key, text] : launch::leaves_of(yaml::write(of_b), "")) written[key][1] = std::move(text);
+    for (const auto& [key, texts] : written)
+      if (std::ranges::none_of(table, [&](const auto& row) { return row.path == key; }))
+        add(part + key, texts[0].empty() ? "none" : texts[0], texts[1].empty() ? "none" : texts[1]);
+  };
   const System &from = a.system, &to = b.system;
-  if (from.device.name == to.device.name) add_numbers("device.", device_numbers(), from.device, to.device);
-  if (from.stack.name == to.stack.name) add_numbers("stack.", stack_numbers(), from.stack, to.stack);
+  add_part("device.", device_numbers(), from.device, to.device);
+  if (from.prefill_device || to.prefill_device) {
+    const DeviceSpec &x = from.prefill_device.value_or(from.device),
+                     &y = to.prefill_device.value_or(to.device);
+    add("prefill device", x.name, y.name);
+    add_part("prefill_device.", device_numbers(), x, y);
+  }
+  add_part("stack.", stack_numbers(), from.stack, to.stack);
   const std::size_t dimensions = std::min(from.fabric.dimensions.size(), to.fabric.dimensions.size());
   for (std::size_t i = 0; i < dimensions; ++i) {
     const DimensionSpec &x = from.fabric.dimensions[i], &y = to.fabric.dimensions[i];

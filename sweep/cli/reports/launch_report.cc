@@ -32,8 +32,7 @@ std::string checkpoint_of(const sweep::Study& study) {
   return printable(study.checkpoint.empty() ? study.model_name : study.checkpoint);
 }
 
-}  // namespace
-
+/// All axes of a plan, as --point takes them whatever a study has first.
 std::string whole_point(const ParallelPlan& plan, Phase phase) {
   std::string text;
   for (const PlanAxisRow& row : kPlanRows) {
@@ -42,6 +41,8 @@ std::string whole_point(const ParallelPlan& plan, Phase phase) {
   }
   return text;
 }
+
+}  // namespace
 
 PlanLaunch plan_launch(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan,
                        const launch::Framework& framework, std::int64_t gpus_per_node) {

@@ -16,17 +16,14 @@ struct PlanLaunch {
   std::string what;  ///< the study, its plan and machine, in a line
   std::string point;
   launch::Launch launch;
-  std::vector<std::string> memory = {};  ///< memory_notes() of the plan
-  bool tight = false;                    ///< whether one of them says that its memory is, or it is too small
+  std::vector<std::string> memory = {};       ///< memory_notes() of the plan
+  bool tight = false;                         ///< whether one of them says that its memory is
   std::string_view status = {}, reason = {};  ///< verdict on the plan
   std::string misfit = {};                    ///< that the plan does not fit, in words; empty where it does
 };
 /// `gpus_per_node`: 0 where nobody says.
 PlanLaunch plan_launch(const sweep::Study& study, const Setting& setting, const ParallelPlan& plan,
                        const launch::Framework& framework, std::int64_t gpus_per_node = 0);
-
-/// All axes of a plan, as --point takes them whatever a study has first.
-std::string whole_point(const ParallelPlan& plan, Phase phase);
 
 /// The command that launches the plan in the framework that the study's stack is nearest to, as `simulate` ends with;
 /// where that cannot run it, why. `study_words`: STUDY and the options that change it. `id`: of the point, where it was

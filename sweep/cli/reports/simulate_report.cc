@@ -12,6 +12,7 @@
 #include "engine/base/safe_text.h"
 #include "engine/model/block_kinds.h"
 #include "engine/spec/plan_axes.h"
+#include "engine/token_prices.h"
 #include "results_schema/rows/columns.h"
 #include "results_schema/rows/limits.h"
 #include "sweep/cli/reports/load_mix_report.h"
@@ -300,7 +301,7 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
           << " with the half that a causal mask leaves";
   }
   out << '\n';
-  if (const double price = point.setting.system.device.price_per_hour; price > 0)
+  if (const double price = price_per_hour(point.setting.system, point.plan); price > 0)
     out << "cost      " << format_value(p.cost_per_million_tokens, "1") << " per million tokens, at "
         << format_value(price, "1") << " per GPU and hour\n";
   if (p.outside_domain()) {

@@ -96,14 +96,8 @@ bool is_whole(ColumnType type) {
 std::string shown_value(const ColumnInfo& column, double value) {
   if (const auto name = code_name(column, value)) return *name;
   if (column.group == ColumnGroup::id) return fmt::format("{:.0f}", value);  // as commands take it
-  constexpr double kFactors = 9;  // from ten times the time on a slowdown is a factor
-  constexpr std::array<std::string_view, 5> kSlowdowns = {"slowdown_mean", "slowdown_p50", "slowdown_p95",
-                                                          "slowdown_p99", "slowdown_max"};
-  if (value >= kFactors && std::isfinite(value) &&
-      std::ranges::find(kSlowdowns, column.name) != kSlowdowns.end())
-    return format_fixed(1 + value, 1) + "x";
   if (const std::optional<int> digits = results::percent_digits(column))
-    return format_percent(value, *digits);
+    return results::is_slowdown(column) ? format_slowdown(value, *digits) : format_percent(value, *digits);
   if (column.name == "outside_domain") return value > 0 ? "yes" : "no";
   if (column.name == "missed_by") return std::isfinite(value) ? format_percent(value) : "-";
   // Requests of a replica are few a second, tokens many.

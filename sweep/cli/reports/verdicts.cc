@@ -57,7 +57,7 @@ constexpr Verdict kVerdicts[] = {
     {Reason::slots_by_ranks, Status::indivisible, "the experts with the copies of serving.redundant_experts (or prefill_redundant_experts) do not divide by ep or ffn_gpus, or are more than one of each for every rank"},
     {Reason::overloaded, Status::missed, "more requests come than the servers keep up with; sustained_requests_per_s would hold"},
     {Reason::split_pool, Status::unsupported, "experts on GPUs of their own (ffn_gpus) take two or more of them, pp 1 and cp 1 in the pool that decodes, and no drafts"},
-    {Reason::no_steady_state, Status::out_of_range, "while the requests that count are done, more than a tenth more (or, where servers keep up, fewer) come, or no time passes: raise client.requests and client.warm_up, to ten times what is in flight, or count a whole run with client.statistic: run"},
+    {Reason::no_steady_state, Status::out_of_range, "while the requests that count are done, more than a tenth more or fewer come (of servers that fall behind: a tenth more are done than they keep up with), or no time passes: raise client.requests and client.warm_up, to ten times what is in flight, or count a whole run with client.statistic: run"},
 };
 // clang-format on
 
@@ -128,7 +128,7 @@ std::vector<std::string> memory_notes(const Setting& setting, const Prediction& 
   if (!training && bytes > capacity && bytes - part <= capacity)
     notes.push_back(
         fmt::format("the cache, {} of what the rest leaves (stack.serving.kv_share), does not hold the "
-                    "longest request, of {} tokens",
+                    "longest prompt and the longest answer, {} tokens together",
                     format_percent(setting.system.stack.serving.kv_share),
                     format_count(setting.workload.longest_prompt() + setting.workload.longest_output())));
   return notes;
@@ -140,7 +140,7 @@ std::string long_request(const std::filesystem::path& trace, const Setting& sett
   if (prediction.reason != Reason::memory_capacity || !load.load || !load.load->trace) return "";
   const double cache = prediction.memory.kv_cache.value();
   const double room =
-      setting.system.device.memory_capacity().value() - (prediction.memory_peak.value() - cache);
+      memory_of_fullest(setting.system, prediction).value() - (prediction.memory_peak.value() - cache);
   if (!(cache > 0 && room > 0)) return "";
   const std::vector<TraceRequest>& requests = load.load->trace->requests;
   const auto tokens = [](const TraceRequest& of) { return std::int64_t{of.prompt} + of.output; };

@@ -104,6 +104,13 @@ std::string format_signed_percent(double share, int digits) {
                               : not_a_number();
 }
 
+std::string format_slowdown(double slowdown, int digits) {
+  constexpr double kFactors = 9;
+  if (!(slowdown >= kFactors && std::isfinite(slowdown))) return format_percent(slowdown, digits);
+  const double factor = 1 + slowdown;
+  return (factor < 100 ? format_fixed(factor, 1) : format_count(std::llround(factor))) + "x";
+}
+
 std::string format_value(double value, std::string_view unit) {
   if (!std::isfinite(value)) return not_a_number();
   if (unit == "s") return format_seconds(value);

@@ -37,6 +37,8 @@ std::string format_duration(double seconds);
 std::string format_percent(double share, int digits = 1);
 /// A share with its sign: "+41.3 %", "-0.2 %".
 std::string format_signed_percent(double share, int digits = 1);
+/// A time over another, less 1: a share, from ten times that time on a factor: "41.32 %", "12.5x", "1,001x".
+std::string format_slowdown(double slowdown, int digits);
 /// A value of a column with the given UDUNITS unit ("s", "byte", "byte s-1", "s-1", "1").
 std::string format_value(double value, std::string_view unit);
 /// A bar of `width` characters, of which the share `share` (0..1) is filled.

@@ -14,7 +14,7 @@ def meant(name: str, units: Mapping[str, str]) -> str:
     that of an axis of plans (tp), or a path of the study. The name itself where there is none."""
     if name in units:
         return name
-    return _shardscape.column_meant(name, [(column, unit, []) for column, unit in units.items()])
+    return _shardscape.column_meant(name, [(column, unit, [], "") for column, unit in units.items()])
 
 
 def units_of(frame: pd.DataFrame) -> dict[str, str]:
@@ -29,13 +29,14 @@ def rows_where(frame: pd.DataFrame, text: str) -> pd.DataFrame:
         return frame.query(text)
     except Exception:  # pandas has an exception for every kind of text
         columns, values = [], []
+        better = frame.attrs.get("better", {})
         for name, unit in units_of(frame).items():
             column = frame[name]
             if isinstance(column.dtype, pd.CategoricalDtype):
-                columns.append((name, unit, [str(one) for one in column.cat.categories]))
+                columns.append((name, unit, [str(one) for one in column.cat.categories], ""))
                 values.append(column.cat.codes.to_numpy(float))
             elif pd.api.types.is_numeric_dtype(column.dtype):
-                columns.append((name, unit, []))
+                columns.append((name, unit, [], better.get(name, "")))
                 values.append(column.to_numpy(float, na_value=float("nan")))
         return frame[_shardscape.rows_where(text, columns, values)]
 

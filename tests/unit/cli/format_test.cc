@@ -68,6 +68,16 @@ TEST(Format, SharesReadInPercent) {
   EXPECT_EQ(format_signed_percent(kNaN), "-");
 }
 
+// As the page has them (formatSlowdown).
+TEST(Format, LargeSlowdownsAreFactors) {
+  EXPECT_EQ(format_slowdown(0.0654, 2), "6.54 %");
+  EXPECT_EQ(format_slowdown(8.999, 2), "899.90 %");
+  EXPECT_EQ(format_slowdown(9, 2), "10.0x");
+  EXPECT_EQ(format_slowdown(42.51, 2), "43.5x");
+  EXPECT_EQ(format_slowdown(1000, 2), "1,001x");
+  EXPECT_EQ(format_slowdown(kNaN, 2), "-");
+}
+
 TEST(Format, BytesAreBinary) {
   EXPECT_EQ(format_bytes(0), "0 B");
   EXPECT_EQ(format_bytes(1023), "1023 B");

@@ -50,6 +50,24 @@ TEST(LongestDrawn, NoneIsLongerThanTheLongestOfARun) {
   EXPECT_EQ(fixed, as_it_was);
 }
 
+TEST(LongestDrawn, OfMoreRequestsTheFirstQuarterOfAMillionIsLookedAt) {
+  for (const std::uint64_t seed : {0U, 1U, 2U}) {
+    LoadSpec few = lengths(Lengths::lognormal(2000, 1), Lengths::lognormal(250, 0.8));
+    few.seed = seed;
+    few.requests = {262'144, false};
+    LoadSpec many = few;
+    many.requests = {1'000'000, false};
+    const LengthLaws laws(many);
+    keep_to_drawn(few, 0);
+    keep_to_drawn(many, 0);
+    EXPECT_EQ(many.prompt, few.prompt) << seed;
+    EXPECT_EQ(many.output, few.output) << seed;
+    laws.give_to(many);
+    EXPECT_EQ(many.prompt, Lengths::lognormal(2000, 1)) << "what was cut off";
+    EXPECT_EQ(many.output, Lengths::lognormal(250, 0.8));
+  }
+}
+
 // Every session, turn by turn.
 TEST(LongestDrawn, SessionsOfRandomLengthsGrowNoFurtherThanThoseOfARun) {
   LoadSpec load = lengths(Lengths::lognormal(500, 1), Lengths::lognormal(100, 1));

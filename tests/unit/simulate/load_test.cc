@@ -188,6 +188,45 @@ TEST(SimulatedLoad, PoolsServeIt) {
   EXPECT_GT(out.load.requests_per_s, 0);
 }
 
+// So it is of the pool that decodes.
+TEST(SimulatedLoad, AShareThatHoldsNoRequestOfAPoolFailsForMemory) {
+  ParallelPlan plan = test::plan_of(1, 1, 1, 1);
+  plan.prefill.data = 1;
+  for (const bool simulated : {true, false}) {
+    Setting setting = loaded(2, 2);
+    if (!simulated) setting.workload.load.reset();
+    setting.system.stack.serving.kv_share = 1;
+    Details details;
+    ASSERT_EQ(Simulator(setting).run(plan, {}, &details).status, Status::ok);
+    const MemoryUse two = details.stage_memory.front();
+    const Bytes capacity = setting.system.device.memory_capacity();
+    const double free = (capacity - two.total() + two.kv_cache).value(), one = two.kv_cache.value() / 2;
+    ASSERT_GT(free, 4 * one);
+    setting.system.stack.serving.kv_share = 1.1 * one / free;
+    EXPECT_EQ(answer_to(setting, plan).status, Status::ok) << simulated;
+    setting.system.stack.serving.kv_share = 0.9 * one / free;
+    const Prediction out = Simulator(setting).run(plan);
+    EXPECT_EQ(out.status, Status::memory) << simulated;
+    EXPECT_GT(out.memory_peak, capacity);
+  }
+}
+
+// One server reads for three clients: its first prompt takes half a second longer, in a run and nowhere else.
+TEST(SimulatedLoad, ColdStartsOfPoolsAreNoSteadyState) {
+  Setting setting = loaded(2, 3);
+  setting.workload.load->requests = {10, true};
+  setting.workload.load->warm_up = {2, true};
+  ParallelPlan plan = test::plan_of(1, 1, 1, 1);
+  plan.prefill.data = 1;
+  const auto ttft = [&](ClientStatistic statistic, double first_prompts) {
+    setting.workload.load->statistic = statistic;
+    setting.system.stack.serving.first_prompts = Seconds(first_prompts);
+    return answer_to(setting, plan).ttft.value();
+  };
+  EXPECT_EQ(ttft(ClientStatistic::steady, 0.5), ttft(ClientStatistic::steady, 0));
+  EXPECT_GE(ttft(ClientStatistic::run, 0.5), ttft(ClientStatistic::run, 0) + 0.5 / 30) << "one of the 30";
+}
+
 /// A server whose cache has room for four whole requests, and which begins as many as come, so that the youngest are
 /// preempted and read again without end.
 Setting thrashing() {

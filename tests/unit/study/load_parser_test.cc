@@ -68,7 +68,12 @@ TEST(SimulatedLoads, OpenLoopsLastTwoMinutesAtEachOfTheirRates) {
   EXPECT_EQ(counts("6000 /min"), Counts{12000});
   EXPECT_EQ(counts("50000 /s"), Counts{1000000});  // the most that a load may have
   EXPECT_EQ(counts("[80 /s, 100 /s], client: {requests: 300 s}"), (Counts{24000, 30000}));
+  EXPECT_EQ(counts("[80 /s, 300 /s], client: {requests: 10 s}"), (Counts{2000, 3000}));
   EXPECT_EQ(counts("[80 /s, 100 /s], client: {requests: 500}"), (Counts{500, 500}));
+  EXPECT_EQ(counts("[80 /s, 100 /s], client: vllm_bench"), (Counts{1000, 1000}));
+  EXPECT_EQ(counts("80 /s, client: {profile: vllm_bench, requests: 60 s}"), Counts{4800});
+  EXPECT_EQ(counts("80 /s, client: {profile: sglang_bench, statistic: steady}", &LoadSpec::warm_up),
+            Counts{1});
   EXPECT_EQ(counts("[80 /s, 100 /s], client: {statistic: steady}", &LoadSpec::warm_up), (Counts{960, 1200}));
   EXPECT_EQ(counts("[80 /s, 100 /s], client: {statistic: steady, requests: 50}", &LoadSpec::warm_up),
             (Counts{5, 5}));
@@ -194,6 +199,7 @@ TEST(SimulatedLoads, ProblemsStandAtTheirPlace) {
   says(lengths + "request_rate: 0 /s", "request_rate", "must be from");
   says(lengths + "request_rate: [2 /s, 2/s]", "request_rate", "twice");
   says(open + "client: {requests: 10x}", "client", "open loop");
+  says(open + "client: aiperf", "client", "open loop");
   says(open + "arrivals: gamma", "arrivals", "cv: 2");
   says(open + "arrivals: {process: poisson, cv: 2}", "arrivals.cv", "gamma alone");
   says(open + "arrivals: posson", "arrivals", "did you mean \"poisson\"");
