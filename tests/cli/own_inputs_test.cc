@@ -258,6 +258,26 @@ TEST_F(OwnInputsTest, LinksOfADataSheetCountOrAreSaidNotTo) {
   write("idle.yaml", study_of("llama3.1-8b", "{base: dgx-h100, device: fast.yaml}") + "gpus: 8\n");
   EXPECT_TRUE(contains(run({"check", "idle.yaml"}).err, "its links (2 TB/s) have no effect"));
   EXPECT_FALSE(contains(run({"check", "open_fast_study.yaml"}).err, "have no effect"));
+
+  // Another device in the same cluster would leave its links behind; a cluster of its own takes them along.
+  const auto with = [&](const char* study, const std::string& hardware) {
+    return run({"check", study, "--set", "gpus=8", "--set", "hardware={" + hardware + "}"});
+  };
+  const Finished behind = with("open_slow_study.yaml", "device: [slow.yaml, fast.yaml]");
+  EXPECT_EQ(behind.code, 2);
+  EXPECT_TRUE(contains(behind.err,
+                       "hardware: device mine has links of 2 TB/s, but cluster pod states no bandwidth and "
+                       "keeps that of its own device's, 100 GB/s: state it in the cluster"))
+      << behind.err;
+  EXPECT_EQ(with("open_slow_study.yaml", "device.links.bandwidth_per_port: [1 TB/s]").code, 2);
+  for (const char* const hardware :
+       {"cluster: [open_slow.yaml, open_fast.yaml]", "device.hbm.bandwidth: [4 TB/s, 5 TB/s]",
+        "variant: {a: {device: fast.yaml, fabric.nvlink.bandwidth: 2 TB/s}}"}) {
+    const Finished good = with("open_slow_study.yaml", hardware);
+    EXPECT_EQ(good.code, 0) << good.err;
+    EXPECT_FALSE(contains(good.err, "have no effect")) << good.err;
+  }
+  EXPECT_EQ(with("stated_study.yaml", "device: [slow.yaml, fast.yaml]").code, 0);
 }
 
 }  // namespace
