@@ -13,7 +13,7 @@ namespace shardscape::sweep {
 
 namespace {
 
-std::string text(BytesPerSecond bandwidth) {
+std::string bandwidth_text(BytesPerSecond bandwidth) {
   return yaml::format_quantity(bandwidth.value(), yaml::Dimension::bandwidth);
 }
 
@@ -41,7 +41,7 @@ std::vector<std::string> idle_links(const std::vector<System>& systems, const st
     lines.push_back(
         fmt::format("device {}: its links ({}) have no effect, as the dimension {} of the cluster states {} "
                     "itself; leave that out of the cluster, or set hardware.fabric.{}.bandwidth",
-                    device.name, text(all), inner.name, text(own), inner.name));
+                    device.name, bandwidth_text(all), inner.name, bandwidth_text(own), inner.name));
     left.erase(device.name);
   }
   return lines;
@@ -54,9 +54,8 @@ std::string links_left_behind(const std::vector<System>& systems, const yaml::Li
     if (!kept || links == *kept) continue;
     return fmt::format(
         "device {} has links of {}, but cluster {} states no bandwidth and keeps that of its own device's, "
-        "{}: state "
-        "it in the cluster, or list clusters, each with its device",
-        system.device.name, text(links), system.fabric.name, text(*kept));
+        "{}: state it in the cluster, or list clusters, each with its device",
+        system.device.name, bandwidth_text(links), system.fabric.name, bandwidth_text(*kept));
   }
   return "";
 }
