@@ -11,7 +11,6 @@
 #include "engine/base/suggest.h"
 #include "sweep/space/constraint.h"
 #include "sweep/space/quote.h"
-#include "sweep/study/load_parser.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/number.h"
 #include "sweep/yaml/quantity_text.h"
