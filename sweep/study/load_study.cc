@@ -20,7 +20,6 @@
 #include "sweep/study/hardware_axes.h"
 #include "sweep/study/idle_links.h"
 #include "sweep/study/limits_parser.h"
-#include "sweep/study/load_parser.h"
 #include "sweep/study/overrides.h"
 #include "sweep/study/placement_axis.h"
 #include "sweep/study/stack_policies.h"
