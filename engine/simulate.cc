@@ -47,6 +47,7 @@ void reject_untimed(Point& point) {
   rejected.memory_peak = point.out.memory_peak;
   rejected.memory = point.out.memory;
   rejected.prefill_memory_peak = point.out.prefill_memory_peak;
+  rejected.peak_in_prefill = point.out.peak_in_prefill;
   point.out = rejected;
   forget_times(point.details);
 }

@@ -245,6 +245,7 @@ void Pools::memory(Point& point) {
             if (use.total() / theirs <= point.out.memory_peak / point.capacity_or(own)) return;
             point.out.memory_peak = Bytes(0);  // of the other pool, or of a stage that is less full
             point.keep_peak(use, stage);
+            point.out.peak_in_prefill = true;
             point.capacity = theirs;
           });
 }

@@ -82,7 +82,7 @@ StageParameters stage_parameters(const ModelSpec& model, const PrecisionPolicy& 
     return Parameters{count, 0, Bytes(bytes_per_element(policy.ends) * count), Bytes(0)};
   };
   StageParameters p;
-  for (std::size_t kind = 0; kind < block_kinds(model).size(); ++kind)
+  for (std::size_t kind = 0, kinds = block_kinds(model).size(); kind < kinds; ++kind)
     p.block[kind] = block_parameters(model, policy, kind, layer_key(plan, 1));
   p.embedding = end(embedding_parameters(model, plan.tensor));
   p.final_norm = end(model.final_norm_parameters());

@@ -104,6 +104,8 @@ struct DeviceSpec {
   struct Links {
     std::int64_t ports = 0;
     BytesPerSecond bandwidth_per_port;
+    /// All ports together, in one direction; 0 where it is not stated.
+    [[nodiscard]] BytesPerSecond bandwidth() const { return static_cast<double>(ports) * bandwidth_per_port; }
     friend bool operator==(const Links&, const Links&) = default;
   };
 

@@ -83,9 +83,10 @@ struct Prediction : StepPrediction {
   Bytes memory_peak;
   MemoryUse memory;  ///< bytes on the fullest device
   // The next figures are for disaggregated inference only.
-  Bytes kv_bytes;             ///< size of one request's cache, as sent from pool to pool
-  Seconds kv_transfer;        ///< mean, from the start of the first byte to the receipt of the last
-  Bytes prefill_memory_peak;  ///< bytes on the fullest device of the pool that prefills
+  Bytes kv_bytes;                ///< size of one request's cache, as sent from pool to pool
+  Seconds kv_transfer;           ///< mean, from the start of the first byte to the receipt of the last
+  Bytes prefill_memory_peak;     ///< bytes on the fullest device of the pool that prefills
+  bool peak_in_prefill = false;  ///< whether memory_peak is of that pool
   /// Joules per token of devices that draw their power limit all the time, and money per million tokens at the devices'
   /// price; NaN where the device says none (token_prices.h).
   double joules_per_token = std::numeric_limits<double>::quiet_NaN();

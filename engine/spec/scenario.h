@@ -29,6 +29,7 @@ struct System {
   StackProfile stack;
   /// The device of the pool that prefills, on the same fabric; nothing: `device`, as in the pool that decodes.
   std::optional<DeviceSpec> prefill_device = {};
+  [[nodiscard]] const DeviceSpec& prefilling() const { return prefill_device ? *prefill_device : device; }
   friend bool operator==(const System&, const System&) = default;
 };
 
@@ -58,20 +59,11 @@ struct Setting {
 
   /// The policy of all tensors: the workload's, with the weights that the stack trains, or the cache and the attention
   /// of its server.
-  [[nodiscard]] PrecisionPolicy policy() const {
-    PrecisionPolicy policy = workload.policy();
-    if (workload.phase == Phase::training) {
-      if (system.stack.kept.fp8_weights)
-        policy.keep_narrow_weights(system.device.architecture != Architecture::blackwell);
-      return policy;
-    }
-    const bool narrow = operand_bytes(policy.products) <= operand_bytes(Precision::fp8);
-    const StackProfile::Serving& stack = system.stack.serving;
-    const bool recipe = stack.fp8_cache_blackwell && model.moe && system.device.supports(Precision::fp4);
-    if ((stack.fp8_cache || recipe) && narrow) policy.attention = policy.kv_cache = Precision::fp8;
-    if (model.moe && policy.products == Precision::fp4)
-      policy.serve_experts(system.device.supports(Precision::fp4), model.moe->weights_alone);
-    return policy;
+  [[nodiscard]] PrecisionPolicy policy() const { return policy_on(system.device, workload.precision); }
+  /// That of the pool that prefills, which may have a device or a precision of its own.
+  [[nodiscard]] PrecisionPolicy prefill_policy() const {
+    return policy_on(system.prefilling(),
+                     policy_name(system.stack.serving.prefill_precision, workload.precision));
   }
 
   /// Whether the passes of a training step are CUDA graphs.
@@ -87,6 +79,23 @@ struct Setting {
     host.forward_layer = host.backward_layer = host.per_collective = host.per_collective_rank = Seconds(0);
     host.step_fixed = host.graph_step;
     return host;
+  }
+
+  /// The policy of a server, or of training, on this device.
+  [[nodiscard]] PrecisionPolicy policy_on(const DeviceSpec& device, PolicyName name) const {
+    PrecisionPolicy policy = policy_of(name, workload.phase);
+    if (workload.phase == Phase::training) {
+      if (system.stack.kept.fp8_weights)
+        policy.keep_narrow_weights(device.architecture != Architecture::blackwell);
+      return policy;
+    }
+    const bool narrow = operand_bytes(policy.products) <= operand_bytes(Precision::fp8);
+    const StackProfile::Serving& stack = system.stack.serving;
+    const bool recipe = stack.fp8_cache_blackwell && model.moe && device.supports(Precision::fp4);
+    if ((stack.fp8_cache || recipe) && narrow) policy.attention = policy.kv_cache = Precision::fp8;
+    if (model.moe && policy.products == Precision::fp4)
+      policy.serve_experts(device.supports(Precision::fp4), model.moe->weights_alone);
+    return policy;
   }
 };
 
@@ -106,16 +115,11 @@ inline Setting prefill_setting(Setting setting) {
 }
 /// Whether both pools keep the key-value cache in one type; caches that move from one to the other are not converted.
 inline bool caches_agree(const Setting& setting) {
-  return prefill_setting(setting).policy().kv_cache == setting.policy().kv_cache;
+  return setting.prefill_policy().kv_cache == setting.policy().kv_cache;
 }
-/// The bytes that the device has whose use is Prediction::memory_peak: of the pool that prefills where its fullest
-/// device, which uses so many bytes, is that one.
-inline Bytes memory_of_fullest(const System& system, Bytes memory_peak, Bytes prefill_memory_peak) {
-  const bool prefill = system.prefill_device && prefill_memory_peak == memory_peak;
-  return (prefill ? *system.prefill_device : system.device).memory_capacity();
-}
-inline Bytes memory_of_fullest(const System& system, const Prediction& prediction) {
-  return memory_of_fullest(system, prediction.memory_peak, prediction.prefill_memory_peak);
+/// The bytes that the device has whose use is Prediction::memory_peak.
+inline Bytes memory_of_fullest(const System& system, bool peak_in_prefill) {
+  return (peak_in_prefill ? system.prefilling() : system.device).memory_capacity();
 }
 
 }  // namespace shardscape

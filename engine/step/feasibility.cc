@@ -104,10 +104,9 @@ Verdict check_plan(const Setting& setting, const ParallelPlan& plan) {
     return {Status::indivisible, reason};
   for (const Precision precision : setting.policy().multiplied())
     if (!setting.system.device.supports(precision)) return {Status::unsupported, Reason::precision};
-  if (plan.disaggregated() && pools_differ(setting)) {
-    const Setting prefill = prefill_setting(setting);
-    for (const Precision precision : prefill.policy().multiplied())
-      if (!prefill.system.device.supports(precision)) return {Status::unsupported, Reason::precision};
+  if (plan.disaggregated()) {
+    for (const Precision precision : setting.prefill_policy().multiplied())
+      if (!setting.system.prefilling().supports(precision)) return {Status::unsupported, Reason::precision};
   }
   // Same rule as in Megatron-Core: without it, ranks that hold the same tokens would all send them.
   const bool repeated = workload.phase == Phase::training && plan.tensor > 1 && !plan.sequence_parallel;

@@ -57,6 +57,13 @@ class MissingResults(ResultsError, FileNotFoundError):
     """Nothing lies at the path."""
 
 
+def hint(name, columns, likely=()):
+    """The end of a message about a name that no column has: which is meant, those of `likely` first, or which there are."""
+    names = list(map(str, columns))
+    near = [*likely, *difflib.get_close_matches(name, names, n=1)]
+    return f" (did you mean '{near[0]}'?)" if near else f"; columns: {', '.join(names) or 'none'}"
+
+
 def load(path, columns=None):
     """All points as a DataFrame, ascending by point_id. `columns` limits what is read."""
     with _Results(path) as results:
@@ -154,9 +161,7 @@ class _Results:
     def column(self, name):
         columns = self.columns()
         if name not in columns:
-            close = difflib.get_close_matches(name, columns, n=1)
-            hint = f" (did you mean {close[0]}?)" if close else f"; columns: {', '.join(columns)}"
-            raise ResultsError(f"{self.path}: has no column {name}{hint}")
+            raise ResultsError(f"{self.path}: has no column {name}{hint(name, columns)}")
         return columns[name]
 
     def objectives(self):

@@ -14,17 +14,21 @@ namespace shardscape::results {
 
 namespace {
 
-/// Describes the first difference, such as "line 12: 'gpus: 64' and 'gpus: 128'"; that of titles only where there is no
-/// other.
+/// Describes the first difference, such as "line 12: 'gpus: 64' and 'gpus: 128'", or the part of the study in which it
+/// is where the lines are of different keys; that of titles only where there is no other.
 std::string first_different_line(const std::string& a, const std::string& b) {
   std::istringstream in_a(a), in_b(b);
-  std::string titles;
+  std::string titles, part;
+  const auto key = [](const std::string& text) { return text.substr(0, text.find(':')); };
   for (int line = 1;; ++line) {
     std::string text_a, text_b;
     const bool more_a = static_cast<bool>(std::getline(in_a, text_a));
     const bool more_b = static_cast<bool>(std::getline(in_b, text_b));
     if (!more_a && !more_b) return titles;
+    if (!text_a.empty() && text_a.front() != ' ') part = key(text_a);
     if (text_a == text_b) continue;
+    if (key(text_a) != key(text_b))
+      return fmt::format("from line {} of the resolved study on, in {}", line, part);
     std::string found = fmt::format("line {} of the resolved study: '{}' and '{}'", line, text_a, text_b);
     if (!text_a.starts_with("study:") || !text_b.starts_with("study:")) return found;
     titles = std::move(found);

@@ -73,36 +73,30 @@ FitProblem ConstantFit::problem(const Dataset& data, const std::string& what) co
   return problem;
 }
 
-void ConstantFit::give_up(const std::vector<std::size_t>& moving, std::size_t which,
-                          const std::vector<Judgement>& judgements) {
-  State& state = states_[moving[which]];
-  const Judgement& judgement = judgements[which];
+/// Why the judgement of moving[which] gives it up.
+std::string ConstantFit::why_not(const std::vector<std::size_t>& moving, std::size_t which,
+                                 const Judgement& judgement) const {
+  const State& state = states_[moving[which]];
   const Constant& constant = *state.constant;
   switch (judgement.verdict) {
     case Verdict::identified:
       break;
     case Verdict::silent:
-      state.why = "the rows say less about it than its prior";
-      break;
+      return "the rows say less about it than its prior";
     case Verdict::at_bound: {
-      const double value = state.constant->value_at(state.u, state.prior);
-      if (report_.few && value > constant.low && value < constant.high) {
-        state.why = fmt::format("{} measurements are too few to move it by {:.0f} widths of its prior",
-                                report_.measurements, kFewWidths);
-        break;
-      }
-      const bool high = value > 0.5 * (state.constant->low + state.constant->high);
-      state.why = fmt::format("the fit ran into the {} end of its range, {}", high ? "upper" : "lower",
-                              format_value(constant, high ? constant.high : constant.low));
-      break;
+      const double value = constant.value_at(state.u, state.prior);
+      if (report_.few && value > constant.low && value < constant.high)
+        return fmt::format("{} measurements are too few to move it by {:.0f} widths of its prior",
+                           report_.measurements, kFewWidths);
+      const bool high = value > 0.5 * (constant.low + constant.high);
+      return fmt::format("the fit ran into the {} end of its range, {}", high ? "upper" : "lower",
+                         format_value(constant, high ? constant.high : constant.low));
     }
     case Verdict::tied:
-      state.why = fmt::format("seen only together with {} (correlation {:.2f})",
-                              states_[moving[judgement.with]].constant->path, judgement.correlation);
-      break;
+      return fmt::format("seen only together with {} (correlation {:.2f})",
+                         states_[moving[judgement.with]].constant->path, judgement.correlation);
   }
-  state.free = false;
-  state.u = 0;
+  return "";
 }
 
 /// Gives up the free constant whose standard error is the largest share of it, where that is more than kMostError.
@@ -117,9 +111,7 @@ bool ConstantFit::give_up_vaguest() {
     if (share > most) vaguest = &state, most = share;
   }
   if (vaguest == nullptr) return false;
-  vaguest->why = fmt::format("its standard error would be {:.0f} % of it", 100 * most);
-  vaguest->free = false;
-  vaguest->u = 0;
+  vaguest->give_up(fmt::format("its standard error would be {:.0f} % of it", 100 * most));
   return true;
 }
 
@@ -167,9 +159,7 @@ void ConstantFit::hold_back(const Dataset& data) {
   for (const std::size_t i : free()) {
     State& state = states_[i];
     state.u *= report_.share;
-    if (report_.share > 0) continue;
-    state.free = false;
-    state.why = "of so few measurements the worst error would grow";
+    if (report_.share == 0) state.give_up("of so few measurements the worst error would grow");
   }
 }
 
@@ -185,7 +175,7 @@ void ConstantFit::run(const Dataset& data) {
     const FitProblem task = problem(data, "");
     const std::vector<Judgement> judgements = judge(found.information, found.point, task.low, task.high);
     const std::vector<std::size_t> given_up = to_give_up(judgements, found.point);
-    for (const std::size_t j : given_up) give_up(moving, j, judgements);
+    for (const std::size_t j : given_up) states_[moving[j]].give_up(why_not(moving, j, judgements[j]));
     const bool many = data.size() >= kFewMeasurements;  // whose error says what a small constant is worth
     if (!given_up.empty() || (!many && give_up_vaguest())) continue;
     report_.typical_error = typical_error_;

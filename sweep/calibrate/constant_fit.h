@@ -36,6 +36,8 @@ class ConstantFit {
     double deviation = 0;
     bool free = true;
     std::string why = {};
+    /// Goes back to the prior.
+    void give_up(std::string reason) { free = false, u = 0, why = std::move(reason); }
   };
   [[nodiscard]] Fit settle(const Dataset& data);
   [[nodiscard]] Candidate at(double share) const;
@@ -43,9 +45,8 @@ class ConstantFit {
   [[nodiscard]] std::vector<std::size_t> free() const;
   [[nodiscard]] FitProblem problem(const Dataset& data, const std::string& what) const;
   [[nodiscard]] std::vector<double> values() const;
-  void give_up(const std::vector<std::size_t>& moving, std::size_t which,
-               const std::vector<struct Judgement>& judgements);
-
+  [[nodiscard]] std::string why_not(const std::vector<std::size_t>& moving, std::size_t which,
+                                    const struct Judgement& judgement) const;
   bool give_up_vaguest();
 
   std::vector<State> states_;

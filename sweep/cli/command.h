@@ -211,6 +211,8 @@ CLI::Option* add_value(CLI::App& command, const char* name, Target& target, cons
 void add_results(CLI::App& command, std::filesystem::path& file);
 /// Adds --template, which prints a table of measurements to begin with; `chosen` is empty where it is not given.
 void add_template(CLI::App& command, std::string& chosen);
+/// The columns of every kind of table, with what they mean.
+std::string tables_topic();
 /// Prints the template of that name on stdout, and what its columns mean on stderr.
 void print_template(const std::string& name);
 /// Adds --json.

@@ -18,11 +18,11 @@ namespace {
 
 constexpr const char* kMainFooter =
     R"(Examples:
-  shardscape new --model llama3.1-70b --cluster dgx-h100 --gpus 64 --phase training
-  shardscape check sweep/studies/llama3.1-70b-64xa100.yaml
-  shardscape sweep sweep/studies/llama3.1-70b-64xa100.yaml -o out.h5
+  shardscape new --model llama3.1-70b --cluster dgx-h100 --gpus 64
+  shardscape check llama3.1-70b-64xa100
+  shardscape sweep llama3.1-70b-64xa100 -o out.h5
   shardscape top out.h5 -n 10 --breakdown
-  shardscape simulate sweep/studies/llama3.1-70b-64xa100.yaml --point tp=8,pp=4,dp=2
+  shardscape simulate llama3.1-70b-64xa100 --point tp=8,pp=4,dp=2
   shardscape gemm 4096 12288 12288 --device a100-sxm-80gb
 
 Exit codes: 0 done, 1 environment (disk, files), 2 bad input, 3 accuracy outside tolerance, 130 interrupted.

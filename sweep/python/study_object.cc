@@ -14,6 +14,7 @@
 #include "sweep/cli/reports/top_rows.h"
 #include "sweep/python/native.h"
 #include "sweep/runner/shared_networks.h"
+#include "sweep/space/axis_names.h"
 #include "sweep/space/expression.h"
 #include "sweep/study/column_names.h"
 #include "sweep/validate/table_columns.h"

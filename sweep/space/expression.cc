@@ -12,6 +12,7 @@
 
 #include "engine/base/check.h"
 #include "engine/base/suggest.h"
+#include "sweep/space/axis_names.h"
 #include "sweep/space/expression_lexer.h"
 #include "sweep/space/quote.h"
 
@@ -27,6 +28,19 @@ std::string describe(const Token& token) {
 }
 
 }  // namespace
+
+std::optional<std::size_t> find_name(std::span<const ExpressionName> names, std::string_view text) {
+  const auto first = [&](const auto& is_it) -> std::optional<std::size_t> {
+    const auto found = std::ranges::find_if(names, is_it);
+    if (found == names.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - names.begin());
+  };
+  if (const auto own = first([&](const ExpressionName& name) { return name.name == text; })) return own;
+  if (text == "true" || text == "false") return std::nullopt;
+  const auto spelt = [&](std::string_view name) { return same_letters(name, text); };
+  return first(
+      [&](const ExpressionName& name) { return spelt(name.name) || std::ranges::any_of(name.also, spelt); });
+}
 
 /// A recursive-descent parser that emits postfix code as it goes.
 class ExpressionParser {
@@ -327,29 +341,11 @@ class ExpressionParser {
     if (auto ok = advance(); !ok) return ExpressionFailure(ok.error());
     if (token.kind == TokenKind::number) return push_number(token, token.number, Type::number);
     if (token.kind == TokenKind::quoted) return Operand{Type::word, token, 0};
-    std::string name(token.text);  // or a path of a study
-    for (const std::string_view section : {"space.", "workload.", "hardware."})
-      if (name.starts_with(section)) name.erase(0, section.size());
-    std::ranges::replace(name, '.', '_');
-    if (const std::optional<std::size_t> found = find_name(name)) return push_name(token, *found);
+    const std::optional<std::size_t> found = find_name(names_, without_path(token.text));
+    if (found) return push_name(token, *found);
     if (token.text == "true") return push_number(token, 1, Type::truth);
     if (token.text == "false") return push_number(token, 0, Type::truth);
     return Operand{Type::word, token, 0};
-  }
-
-  /// The name that is spelt so; else one of which it is another name, or that differs in capitals alone.
-  [[nodiscard]] std::optional<std::size_t> find_name(std::string_view text) const {
-    const auto first = [&](const auto& is_it) -> std::optional<std::size_t> {
-      const auto found = std::ranges::find_if(names_, is_it);
-      if (found == names_.end()) return std::nullopt;
-      return static_cast<std::size_t>(found - names_.begin());
-    };
-    if (const auto own = first([&](const ExpressionName& name) { return name.name == text; })) return own;
-    if (text == "true" || text == "false") return std::nullopt;
-    const auto spelt = [&](std::string_view name) { return same_letters(name, text); };
-    return first([&](const ExpressionName& name) {
-      return spelt(name.name) || std::ranges::any_of(name.also, spelt);
-    });
   }
 
   Parsed parenthesised() {

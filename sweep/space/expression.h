@@ -40,6 +40,10 @@ struct ExpressionName {
   std::vector<std::string> also = {};  ///< further names, such as headings: "step time", "tokens/s/GPU"
 };
 
+/// The index of the name that a text means: one that is spelt so; else one of which it is another name, or that differs
+/// in capitals alone.
+std::optional<std::size_t> find_name(std::span<const ExpressionName> names, std::string_view text);
+
 struct ExpressionError {
   std::size_t offset = 0;  ///< 0-based position in the text
   std::string message;     ///< what is wrong, and what would be right

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/spec/plan_axes.h"
+#include "sweep/space/axis_names.h"
 #include "sweep/yaml/quantity_text.h"
 
 namespace shardscape::sweep {
@@ -34,14 +35,6 @@ std::vector<std::string> names_of_column(std::string_view column, std::string_vi
   if (column == "energy_per_token_j") names.insert(names.end(), {"energy_per_token", "energy"});
   if (column == "cost_per_million_tokens") names.emplace_back("cost");
   return names;
-}
-
-std::string without_path(std::string_view name) {
-  std::string plain(name);
-  for (const std::string_view section : {"space.", "workload.", "hardware."})
-    if (plain.starts_with(section)) plain.erase(0, section.size());
-  std::ranges::replace(plain, '.', '_');
-  return plain;
 }
 
 std::string column_meant(std::string_view name, std::span<const std::string> known) {

@@ -20,9 +20,6 @@ inline std::vector<std::string> names_of_column(const results::ColumnInfo& colum
   return names_of_column(column.name, column.unit);
 }
 
-/// A name as columns have them, of a path of the study: device_hbm_bandwidth of hardware.device.hbm.bandwidth.
-std::string without_path(std::string_view name);
-
 /// The column among `known`, names of columns that every study may have, that a name means; the name itself where it
 /// means none of them.
 std::string column_meant(std::string_view name, std::span<const std::string> known);

@@ -11,7 +11,6 @@
 #include "engine/base/suggest.h"
 #include "sweep/space/constraint.h"
 #include "sweep/space/quote.h"
-#include "sweep/study/load_parser.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/number.h"
 #include "sweep/yaml/quantity_text.h"
@@ -116,50 +115,6 @@ std::vector<Limit> parse_promises(const yaml::Node& node, yaml::Diagnostics& dia
   if (node.is_map() && node.entries.empty())
     diagnostics.add(node.where, "promises", "promises nothing; write a latency, such as {ttft_p95: 2 s}");
   return limits;
-}
-
-std::vector<Problem> without_value(const Study& study) {
-  Problems problems;
-  const bool one = std::ranges::any_of(study.workloads, [](const WorkloadSpec& workload) {
-    return workload.phase == Phase::inference && !results::has_second_token(workload);
-  });
-  for (const Limit& limit : study.limits) {
-    if (!one || !results::is_between_tokens(limit.column)) continue;
-    problems.add(
-        limit.promise ? "promises" : "constraints",
-        fmt::format("{} cannot be judged: requests of one output token (workload.output_tokens) have "
-                    "no time between tokens; leave it out, or give more tokens",
-                    limit.column.substr(0, limit.column.size() - std::string_view("_s").size())));
-  }
-  const auto lacks = [&](std::string_view column, const char* key, const char* set, auto of_device) {
-    const auto says = [&](const System& system) { return of_device(system.device) > 0; };
-    if (std::ranges::find(study.objectives, column) != study.objectives.end() &&
-        std::ranges::none_of(study.systems, says))
-      problems.add("objectives",
-                   fmt::format("{} has no value: the device says no {}, such as --set {}", column, key, set));
-  };
-  lacks("cost_per_million_tokens", "price_per_hour", "device.price_per_hour=2.5",
-        [](const DeviceSpec& device) { return device.price_per_hour; });
-  lacks("energy_per_token_j", "power", "'device.power=700 W'",
-        [](const DeviceSpec& device) { return device.power.value(); });
-  const std::optional<LoadSpec>& load = study.workloads.front().load;
-  if (std::string idle = load ? idle_priorities(*load, study.systems) : ""; !idle.empty())
-    problems.add("stack.serving.queue", std::move(idle));
-  return {problems.list().begin(), problems.list().end()};
-}
-
-std::string long_sequences(const Study& study) {
-  std::int64_t longest = 0;
-  for (const WorkloadSpec& workload : study.workloads)
-    longest = std::max(longest, workload.phase == Phase::training
-                                    ? workload.sequence_length
-                                    : workload.longest_prompt() + workload.longest_output());
-  const std::int64_t context = study.model.context;
-  if (context == 0 || longest <= context) return "";
-  return fmt::format(
-      "sequences have up to {} tokens, and model {} is published for {} (context): its quality beyond is not "
-      "known, its time is predicted all the same",
-      longest, study.model.name, context);
 }
 
 LatencyBounds bounds_of(std::span<const Limit> promises) {

@@ -26,13 +26,6 @@
 
 namespace shardscape::sweep {
 
-/// Settings of a study that have no value or no effect, under its keys: the order of requests where all are alike,
-/// bounds on times between tokens where requests have one output token, costs and energies where no device says its
-/// price or power.
-std::vector<Problem> without_value(const Study& study);
-/// That sequences are longer than those which the model is published for; empty where none is.
-std::string long_sequences(const Study& study);
-
 /// The promises of a study; all problems are reported.
 std::vector<results::Limit> parse_promises(const yaml::Node& node, yaml::Diagnostics& diagnostics);
 LatencyBounds bounds_of(std::span<const results::Limit> promises);

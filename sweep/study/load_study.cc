@@ -20,7 +20,6 @@
 #include "sweep/study/hardware_axes.h"
 #include "sweep/study/idle_links.h"
 #include "sweep/study/limits_parser.h"
-#include "sweep/study/load_parser.h"
 #include "sweep/study/overrides.h"
 #include "sweep/study/placement_axis.h"
 #include "sweep/study/stack_policies.h"
@@ -84,12 +83,13 @@ class StudyParser {
     read_store();
     reader_.finish();
     check_fault_wiring();
+    check_links();
     check_layouts();
     if (!diagnostics_.empty()) return std::nullopt;
-    check_lengths();
+    check_lengths(study_, root_, state_);
     for (const Problem& idle : without_value(study_))
       state_.bad(idle.field, root_.find(idle.field.substr(0, idle.field.find('.')))->where, idle.message);
-    check_loads();
+    check_expert_loads(study_, root_, state_);
     if (phase_) check_served_experts(study_, *phase_, root_, state_);
     if (!diagnostics_.empty()) return std::nullopt;
     study_.places[""] = *root_.where.source;
@@ -97,7 +97,8 @@ class StudyParser {
     study_.resolved_yaml = resolved();
     note_assumed_shares();
     note(long_sequences(study_));
-    for (std::string& line : idle_links(study_.systems, loader_.linked_devices())) note(std::move(line));
+    for (std::string& line : idle_links(study_.systems, loader_.linked_devices(), loader_.linked_fabrics()))
+      note(std::move(line));
     study_.warned_of = study_.assumptions.size();
     note(stack_policies(study_));
     note(lockstep_clients(study_));
@@ -422,6 +423,11 @@ class StudyParser {
     }
   }
 
+  void check_links() {
+    const std::string problem = links_left_behind(study_.systems, loader_.linked_fabrics());
+    if (!problem.empty()) state_.bad("hardware", root_.find("hardware")->where, problem);
+  }
+
   void read_objectives() {
     if (const yaml::Node* node = root_.find("objectives");
         node != nullptr && node->is_list() && node->items.empty())
@@ -446,34 +452,6 @@ class StudyParser {
   void read_store() {
     const yaml::Node* node = reader_.take("store");
     if (node != nullptr) parse_store(*node, options_, study_, diagnostics_);
-  }
-
-  void check_loads() {
-    const yaml::Node* const node = root_.find("workload")->find("expert_load");
-    const MixtureOfExperts* const experts = study_.model.moe ? &*study_.model.moe : nullptr;
-    for (const WorkloadSpec& workload : study_.workloads) {
-      Problems problems;
-      workload.expert_load.check_against(problems, experts);
-      for (const Problem& problem : problems.list())
-        state_.bad("workload." + problem.field, node->where, problem.message);
-      if (!problems.empty()) return;
-    }
-  }
-
-  void check_lengths() {
-    for (const WorkloadSpec& workload : study_.workloads) {
-      const bool training = workload.phase == Phase::training;
-      const std::int64_t tokens =
-          training ? workload.sequence_length : workload.longest_prompt() + workload.longest_output();
-      const yaml::Node& node = *root_.find("workload");
-      const char* const key = training ? "sequence_length" : "output_tokens";
-      std::string refusal = study_.model.too_long(tokens);
-      const yaml::Node* at = node.find(key);
-      if (workload.load && workload.load->trace)
-        at = node.find("trace"), refusal = too_long_request(*workload.load->trace, study_.model);
-      if (!refusal.empty())
-        state_.bad(std::string("workload.") + key, (at != nullptr ? *at : node).where, refusal);
-    }
   }
 
   /// Notes the shares of peaks that device files leave out, as far as some setting uses their default.

@@ -132,6 +132,18 @@ void parse_store(const yaml::Node& node, const StudyOptions& options, Study& stu
 /// The part as YAML, which parses back to an equal study; nothing where all is stored.
 std::optional<yaml::Node> write_store(const Study& study);
 
+/// Settings of a study that have no value or no effect, under its keys: the order of requests where all are alike,
+/// bounds on times between tokens where requests have one output token, costs and energies where no device says its
+/// price or power.
+std::vector<Problem> without_value(const Study& study);
+/// That sequences are longer than those which the model is published for; empty where none is.
+std::string long_sequences(const Study& study);
+
+/// Reports sequences and requests that the model has no positions for.
+void check_lengths(const Study& study, const yaml::Node& root, yaml::ReadState& state);
+/// Reports loads of experts that the model cannot have.
+void check_expert_loads(const Study& study, const yaml::Node& root, yaml::ReadState& state);
+
 /// Reports settings of a stack or of hardware axes for servers of experts that no plan of the study's space has a use
 /// for: they need a model with experts, and plans that deal these over ranks. `root`: the study.
 void check_served_experts(const Study& study, Phase phase, const yaml::Node& root, yaml::ReadState& state);

@@ -194,7 +194,7 @@ void evaluate_open_loop(const Table& table, Presets& presets, const EvaluateOpti
                         Evaluation& out) {
   const std::span<const ServedColumn> columns = open_loop_columns();
   for (const ServedColumn& column : columns) {
-    out.metrics.push_back({column.key, column.name, column.unit, {}});
+    out.metrics.push_back({column.key, column.name, column.unit, {}, column.measured});
     out.prediction_columns.push_back(column.predicted());
   }
   out.prediction_columns.emplace_back("label");

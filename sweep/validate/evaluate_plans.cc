@@ -161,14 +161,14 @@ Regime regime_of(const PlanRow& row, Presets& presets, const std::filesystem::pa
 }
 
 void evaluate_plans(const Table& table, Presets& presets, const EvaluateOptions& options, Evaluation& out) {
-  out.metrics = {{"step_time", "step time", "s", {}},
-                 {"memory", "peak memory", "byte", {}},
-                 {"ttft_alone", "TTFT at concurrency 1", "s", {}}};
+  out.metrics = {{"step_time", "step time", "s", {}, "measured_step_time_s"},
+                 {"memory", "peak memory", "byte", {}, "measured_memory_peak_bytes"},
+                 {"ttft_alone", "TTFT at concurrency 1", "s", {}, served_columns()[kTtftColumn].measured}};
   out.prediction_columns = {"predicted_step_time_s", "predicted_memory_peak_bytes", "predicted_oom"};
   const ServedPart part = served_part(table);
   for (const std::size_t i : part.columns) {
     const ServedColumn& column = served_columns()[i];
-    out.metrics.push_back({column.key, column.name, column.unit, {}});
+    out.metrics.push_back({column.key, column.name, column.unit, {}, column.measured});
     out.prediction_columns.push_back(column.predicted());
   }
   if (part.labels) out.prediction_columns.emplace_back("label");

@@ -110,7 +110,7 @@ Evaluation evaluate(const Table& table, Presets& presets, const EvaluateOptions&
   if (!kind) {
     out.problems.push_back({table.file, 1, "",
                             "the header is that of no measurement table (plans, kernels, collectives); "
-                            "'shardscape validate --help' lists their columns"});
+                            "'shardscape help tables' lists their columns"});
     return out;
   }
   out.kind = *kind;
@@ -149,7 +149,7 @@ Evaluation subset(const Evaluation& evaluation, const std::function<bool(const E
     part.predictions.push_back(evaluation.predictions[i]);
   }
   for (const Metric& metric : evaluation.metrics) {
-    Metric& kept = part.metrics.emplace_back(Metric{metric.key, metric.name, metric.unit, {}});
+    Metric& kept = part.metrics.emplace_back(Metric{metric.key, metric.name, metric.unit, {}, metric.column});
     for (const Pair& pair : metric.pairs) {
       if (place[pair.row] != kDropped) kept.pairs.push_back({place[pair.row], pair.measured, pair.predicted});
     }

@@ -69,6 +69,7 @@ struct Metric {
   std::string name;  ///< for readers: "step time"
   std::string unit;  ///< "s", "1/s" or "byte"
   std::vector<Pair> pairs;
+  std::string column = {};  ///< the table's, of measurements; empty where tables differ in it
 };
 
 struct Evaluation {

@@ -189,10 +189,9 @@ std::vector<TableProblem> check_header(const Table& table, TableKind kind) {
   }
   for (const std::string& name : table.columns) {
     if (knows(kind, known, name)) continue;
-    problems.push_back(
-        {table.file, 1, name.empty() ? "(no name)" : name,
-         fmt::format("unknown column of a table of {}{}; 'shardscape validate --help' lists them",
-                     name_of(kind), did_you_mean(name, absent))});
+    problems.push_back({table.file, 1, name.empty() ? "(no name)" : name,
+                        fmt::format("unknown column of a table of {}{}; 'shardscape help tables' lists them",
+                                    name_of(kind), did_you_mean(name, absent))});
   }
   return problems;
 }

@@ -77,6 +77,15 @@ const char* take(const Json& entry, double& value) {
   return nullptr;
 }
 
+/// What a quantization_config says of weights alone: without the maps and keys of caches, which may have a format of
+/// their own (ModelOpt's kv_cache_quant_algo, compressed-tensors' kv_cache_scheme).
+Json without_caches(const Json& quantisation) {
+  Json result = Json::object();
+  for (const auto& [key, value] : quantisation.items())
+    if (!key.starts_with("kv_cache")) result[key] = value.is_object() ? without_caches(value) : value;
+  return result;
+}
+
 }  // namespace
 
 HuggingFaceConfig::HuggingFaceConfig(const Json& json, const std::string& text, std::string source,
@@ -111,15 +120,15 @@ void HuggingFaceConfig::first_layers(const char* key, std::int64_t& count) {
 }
 
 std::optional<PolicyName> number_format(const Json& quantisation) {
-  // What methods and formats are called (transformers, ModelOpt, compressed-tensors), the narrowest first, as caches
-  // may have another one.
+  // What methods and formats are called (transformers, ModelOpt, compressed-tensors), the narrowest first, as some of
+  // the weights may have a wider one.
   constexpr std::pair<std::string_view, PolicyName> kFormats[] = {
       {"nvfp4", PolicyName::nvfp4},        {"modelopt_fp4", PolicyName::nvfp4},
       {"mxfp4", PolicyName::fp4},          {"mxfp8", PolicyName::mxfp8},
       {"\"fp8\"", PolicyName::fp8},        {"fbgemm_fp8", PolicyName::fp8},
       {"float-quantized", PolicyName::fp8}};
   if (!quantisation.is_object()) return std::nullopt;
-  const std::string said = lower_case(json_text(quantisation));
+  const std::string said = lower_case(json_text(without_caches(quantisation)));
   for (const auto& [format, policy] : kFormats)
     if (said.find(format) != std::string::npos) return policy;
   return std::nullopt;

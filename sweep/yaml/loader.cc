@@ -325,10 +325,11 @@ std::optional<StackPreset> Loader::stack(const Reference& at) {
   return read_stack(target->node, target->prefix, diagnostics_);
 }
 
-void Loader::take_links(Target& cluster) {
+std::optional<BytesPerSecond> Loader::take_links(Target& cluster) {
+  std::optional<BytesPerSecond> links;
   const Node* const named = cluster.node.is_map() ? cluster.node.find("device") : nullptr;
   Node* const dimensions = cluster.node.is_map() ? cluster.node.find("dimensions") : nullptr;
-  if (named == nullptr || named->is_list() || dimensions == nullptr || !dimensions->is_list()) return;
+  if (named == nullptr || named->is_list() || dimensions == nullptr || !dimensions->is_list()) return links;
   for (Node& dimension : dimensions->items) {
     const auto says = [&](const char* key) { return dimension.is_map() && dimension.find(key) != nullptr; };
     const auto is = [&](const char* key, std::string_view text) {
@@ -340,17 +341,18 @@ void Loader::take_links(Target& cluster) {
     Diagnostics ignored;  // what is wrong with the device is said where it is read
     const auto device =
         Loader(catalog_, ignored).device({*named, key_path(cluster.prefix, "device"), cluster.folder});
-    if (!device || device->links.ports == 0 || !(device->links.bandwidth_per_port.value() > 0)) return;
-    const double all = static_cast<double>(device->links.ports) * device->links.bandwidth_per_port.value();
-    dimension.set("bandwidth_per_gpu", Node::scalar(format_quantity(all, Dimension::bandwidth)));
+    if (!device || !(device->links.bandwidth().value() > 0)) return links;
+    links = device->links.bandwidth();
+    dimension.set("bandwidth_per_gpu", Node::scalar(format_quantity(links->value(), Dimension::bandwidth)));
     relocate(*dimension.find("bandwidth_per_gpu"), dimension.where);
   }
+  return links;
 }
 
 std::optional<Cluster> Loader::cluster(const Reference& at) {
   std::optional<Target> target = follow_over_base(PresetKind::cluster, at);
   if (!target) return std::nullopt;
-  take_links(*target);
+  const std::optional<BytesPerSecond> links = take_links(*target);
   const Node* device_reference = nullptr;
   std::optional<FabricTemplate> fabric =
       read_fabric(target->node, target->prefix, diagnostics_, &device_reference);
@@ -365,6 +367,7 @@ std::optional<Cluster> Loader::cluster(const Reference& at) {
   }
   std::optional<DevicePreset> gpu = device({*device_reference, device_path, target->folder});
   if (!fabric || !gpu) return std::nullopt;
+  if (links) linked_fabrics_[{fabric->fabric.name, fabric->fabric.dimensions.front().bandwidth}] = *links;
   return Cluster{fabric->fabric.name, std::move(*gpu), std::move(*fabric)};
 }
 

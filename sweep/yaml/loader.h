@@ -4,11 +4,13 @@
 
 #include <array>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sweep/technology/build_device.h"
@@ -56,6 +58,10 @@ struct Reference {
   std::filesystem::path folder;
 };
 
+/// Clusters that state no bandwidth of their scale-up network and have that of their device's links: the name and the
+/// bandwidth of the innermost dimension, to what the links of that device have.
+using LinkedFabrics = std::map<std::pair<std::string, BytesPerSecond>, BytesPerSecond>;
+
 class Loader {
  public:
   /// Both references must outlive the loader. Problems go to `diagnostics`; a load with problems returns nothing.
@@ -82,9 +88,10 @@ class Loader {
   /// Every file read so far, in the order in which files were first read.
   [[nodiscard]] const std::vector<InputFile>& files() const { return files_; }
 
-  /// The devices read so far whose files leave out shares of their peaks.
-  /// The devices whose data sheets say `links`.
+  /// The devices read so far whose data sheets say `links`.
   [[nodiscard]] const std::set<std::string>& linked_devices() const { return linked_devices_; }
+  [[nodiscard]] const LinkedFabrics& linked_fabrics() const { return linked_fabrics_; }
+  /// The devices read so far whose files leave out shares of their peaks.
   [[nodiscard]] const std::vector<AssumedShares>& assumed_shares() const { return assumed_shares_; }
 
  private:
@@ -119,8 +126,9 @@ class Loader {
   std::optional<ModelSpec> with_keys(const ModelSpec& whole, const std::vector<Entry>& keys,
                                      const Location& where, const std::string& path);
 
-  /// Gives the dimensions of a cluster's scale-up network that say no bandwidth that of the device's links.
-  void take_links(Target& cluster);
+  /// Gives the dimensions of a cluster's scale-up network that say no bandwidth that of the device's links, which are
+  /// returned; nothing where there is no such dimension.
+  std::optional<BytesPerSecond> take_links(Target& cluster);
 
   /// Keeps what is assumed of a device, once for each.
   void assume(AssumedShares shares);
@@ -140,6 +148,7 @@ class Loader {
   std::vector<InputFile> files_;
   std::vector<AssumedShares> assumed_shares_;
   std::set<std::string> linked_devices_;
+  LinkedFabrics linked_fabrics_;
   std::vector<std::filesystem::path> chain_;  ///< files being followed, as canonical paths
 };
 

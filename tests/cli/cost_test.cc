@@ -92,19 +92,20 @@ TEST_F(CostTest, TokensCostWhatTheirGpusDoMeanwhile) {
 }
 
 TEST_F(CostTest, SearchFindsTheCheapest) {
-  write("many.yaml", kSmallStudy);
-  const std::vector<std::string> set = {"--set", "objectives=[cost_per_million_tokens]"};
+  write("many.yaml", std::string(kSmallStudy) + "hardware: {device.price_per_hour: [3, 1.5]}\n");
   for (const std::string study : {"study.yaml", "many.yaml"}) {
-    const std::string prices =
-        study == "many.yaml" ? "hardware.device.price_per_hour=[3, 1.5]" : "mode=hierarchical";
-    ASSERT_EQ(run({"sweep", study, "-o", "out.h5", "--confirm", "0", "--force", "--set", prices}).code, 0);
+    ASSERT_EQ(run({"sweep", study, "-o", "out.h5", "--confirm", "0", "--force"}).code, 0);
     const json cheapest = rows({"-n", "5", "--by", "cost"});
     const json found = answer({"search", study, "--progress", "none", "-n", "5", "--format", "json",
-                               "--confirm", "0", "--set", prices, set[0], set[1]});
+                               "--confirm", "0", "--set", "objectives=[cost_per_million_tokens]"});
     ASSERT_EQ(found.size(), 5U);
     for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(found.at(i).at("point_id"), cheapest.at(i).at("point_id"));
   }
-  const Finished refused = run({"check", "study.yaml", "--set", "hardware.system={a: {}}", set[0], set[1]});
+}
+
+TEST_F(CostTest, ADeviceWithoutAPriceHasNoCost) {
+  const Finished refused = run({"check", "study.yaml", "--set", "hardware.system={a: {}}", "--set",
+                                "objectives=[cost_per_million_tokens]"});
   EXPECT_EQ(refused.code, 2);
   EXPECT_TRUE(
       contains(refused.err, "cost_per_million_tokens has no value: the device says no price_per_hour"))

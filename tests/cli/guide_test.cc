@@ -56,6 +56,11 @@ std::set<std::string> options_in(const std::string& help) {
   return options;
 }
 
+TEST_F(GuideTest, TheListOfCommandsFitsANarrowTerminal) {
+  std::istringstream lines(run({"--help"}).out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(character_count(line), 80U) << line;
+}
+
 TEST_F(GuideTest, HelpFitsAndEveryOptionIsDocumented) {
   std::string documents;
   for (const auto& entry : fs::recursive_directory_iterator(test::source_dir() + "/sweep"))
@@ -98,6 +103,15 @@ TEST_F(GuideTest, HelpOfTopics) {
     EXPECT_TRUE(contains(hardware, part)) << part << hardware;
   for (const char* topic : {"constraints", "promises"})
     EXPECT_TRUE(run({"help", topic}).out.starts_with("## Promises and constraints\n")) << topic;
+  const std::string values = run({"help", "values"}).out;
+  for (const char* part :
+       {"  space.recompute: none, selective, full\n", "  mode: hierarchical, flattened, checked\n",
+        "  stack.communication.context_exchange: ring, gather\n",
+        "  device.architecture: other, ampere, hopper, blackwell\n"})
+    EXPECT_TRUE(contains(values, part)) << part << values;
+  EXPECT_TRUE(run({"help", "recompute"}).out.starts_with("  space.recompute: none, selective, full\n"));
+  EXPECT_EQ(run({"help", "stack.communication.context_exchange"}).out,
+            "  stack.communication.context_exchange: ring, gather\n");
   EXPECT_EQ(run({"help", "and"}).code, 2);
   const Finished unknown = run({"help", "studdy"});
   EXPECT_EQ(unknown.code, 2);

@@ -240,15 +240,15 @@ TEST_F(OwnInputsTest, ModelFilesMayRestOnOthers) {
 // Links of a data sheet are the scale-up network's where the cluster leaves that open; elsewhere they are said to be
 // idle.
 TEST_F(OwnInputsTest, LinksOfADataSheetCountOrAreSaidNotTo) {
-  const std::string sheet =
-      "name: mine\npeak: {bf16: 990 TFLOP/s}\nmemory: 192 GB\nbandwidth: 5.3 TB/s\nlinks: ";
+  const std::string sheet = "\npeak: {bf16: 990 TFLOP/s}\nmemory: 192 GB\nbandwidth: 5.3 TB/s\nlinks: ";
   std::string open = cluster_of("slow.yaml");
   open.erase(open.find(" bandwidth: 450 GB/s,"), 21);
-  write("slow.yaml", sheet + "100 GB/s\n");
-  write("fast.yaml", sheet + "2 TB/s\n");
+  write("slow.yaml", "name: mine" + sheet + "100 GB/s\n");
+  write("fast.yaml", "name: quick" + sheet + "2 TB/s\n");
   write("open_slow.yaml", open);
   std::string other = open;
-  write("open_fast.yaml", other.replace(other.find("slow.yaml"), 9, "fast.yaml"));
+  other.replace(other.find("slow.yaml"), 9, "fast.yaml");
+  write("open_fast.yaml", other.replace(other.find("pod"), 3, "rack"));
   std::string stated = cluster_of("slow.yaml");
   write("stated.yaml", stated.replace(stated.find("450 GB/s"), 8, "100 GB/s"));
   for (const char* const cluster : {"open_slow", "open_fast", "stated"})
@@ -258,6 +258,25 @@ TEST_F(OwnInputsTest, LinksOfADataSheetCountOrAreSaidNotTo) {
   write("idle.yaml", study_of("llama3.1-8b", "{base: dgx-h100, device: fast.yaml}") + "gpus: 8\n");
   EXPECT_TRUE(contains(run({"check", "idle.yaml"}).err, "its links (2 TB/s) have no effect"));
   EXPECT_FALSE(contains(run({"check", "open_fast_study.yaml"}).err, "have no effect"));
+
+  // Another device in the same cluster would leave its links behind; a cluster of its own takes them along.
+  const auto with = [&](const char* study, const std::string& hardware) {
+    return run({"check", study, "--set", "gpus=8", "--set", "hardware={" + hardware + "}"});
+  };
+  const Finished behind = with("open_slow_study.yaml", "device: [slow.yaml, fast.yaml]");
+  EXPECT_EQ(behind.code, 2);
+  EXPECT_TRUE(contains(behind.err,
+                       "hardware: device quick has links of 2 TB/s, but cluster pod states no bandwidth and "
+                       "keeps that of its own device's, 100 GB/s: state it in the cluster"))
+      << behind.err;
+  for (const char* const hardware :
+       {"cluster: [open_slow.yaml, open_fast.yaml]", "device.hbm.bandwidth: [4 TB/s, 5 TB/s]",
+        "variant: {a: {device: fast.yaml, fabric.nvlink.bandwidth_per_gpu: 2 TB/s}}"}) {
+    const Finished good = with("open_slow_study.yaml", hardware);
+    EXPECT_EQ(good.code, 0) << good.err;
+    EXPECT_FALSE(contains(good.err, "have no effect")) << good.err;
+  }
+  EXPECT_EQ(with("stated_study.yaml", "device: [slow.yaml, fast.yaml]").code, 0);
 }
 
 }  // namespace

@@ -78,10 +78,30 @@ TEST_F(PresetsTest, ConfigsSayThePrecisionOfTheirCheckpoint) {
     ASSERT_EQ(made.code, 0) << made.err;
     EXPECT_TRUE(contains(read_file(work() / "study.yaml"), "  precision: " + precision + " "));
   }
-  write("config.json", shapes + R"({"quant_method": "awq", "bits": 4}})");
-  const Finished refused = run({"presets", "config.json"});
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_TRUE(contains(refused.err, "(fp8 and fp4 are)")) << refused.err;
+  // The format of the cache is none of the weights, wherever it stands.
+  for (const char* const integers :
+       {R"({"quant_method": "awq", "bits": 4}})",
+        R"({"quant_method": "modelopt", "quant_algo": "W4A16_AWQ", "kv_cache_quant_algo": "FP8"}})",
+        R"({"quantization": {"quant_algo": "W4A16_AWQ", "kv_cache_quant_algo": "FP8"}}})"}) {
+    write("config.json", shapes + integers);
+    const Finished refused = run({"presets", "config.json"});
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_TRUE(contains(refused.err, "(fp8 and fp4 are)")) << refused.err;
+  }
+}
+
+TEST_F(PresetsTest, DifferencesMayStandOnAConfig) {
+  write("config.json", R"({"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
+    "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256})");
+  write("shallow.yaml", "name: shallow\nbase: ./config.json\nlayers: 16\n");
+  const Finished shallow = run({"presets", "shallow.yaml"});
+  ASSERT_EQ(shallow.code, 0) << shallow.err;
+  EXPECT_TRUE(contains(shallow.out, "# model, ")) << shallow.out;
+  EXPECT_TRUE(contains(shallow.out, "\nlayers: 16\n")) << shallow.out;
+  write("wide.yaml", "name: wide\nbase: config.json\nvocabulary: 256000\n");
+  const Finished wide = run({"presets", "wide.yaml"});
+  ASSERT_EQ(wide.code, 0) << wide.err;
+  EXPECT_TRUE(contains(wide.out, "\nvocabulary: 256000\n")) << wide.out;
 }
 
 }  // namespace

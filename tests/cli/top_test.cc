@@ -270,6 +270,8 @@ TEST_F(TopTest, HeadingsAreNames) {
   }
   const Finished wrong = top({"--where", "tokens/s/GPUs > 400"});
   EXPECT_EQ(wrong.code, 2) << wrong.out;
+  for (const char* const spelling : {"Step_Time_S", "STEP TIME", "step.time"})
+    EXPECT_EQ(rows({"--by", spelling, "-n", "9"}), rows({"--by", "step_time_s", "-n", "9"})) << spelling;
 }
 
 // An axis, its column and its path are one name in plans, constraints, spaces and objectives.
@@ -292,6 +294,8 @@ TEST_F(TopTest, OneNameForEverything) {
   };
   EXPECT_EQ(points({"space.tp=[4, 8]", "space.mbs=1"}),
             points({"space.tensor_parallel=[4, 8]", "space.microbatch_size=1"}));
+  EXPECT_EQ(points({"space={tp: [4, 8], mbs: 1}"}),
+            points({"space={tensor_parallel: [4, 8], microbatch_size: 1}"}));
   std::string text = kSmallStudy;
   text.replace(text.find("  tensor_parallel"), 17, "  tp");
   write("short.yaml", text);

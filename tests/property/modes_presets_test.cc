@@ -69,6 +69,8 @@ Drawn draw(std::uint64_t seed, const yaml::Catalog& catalog) {
   return drawn;
 }
 
+FaultSet no_faults(std::uint64_t /*seed*/, const FabricSpec& /*fabric*/) { return {}; }
+
 /// One link of the machine, or both ways of it, at a share of its bandwidth.
 FaultSet sick_link(std::uint64_t seed, const FabricSpec& spec) {
   test::ScenarioGenerator random(seed + 777777);
@@ -185,8 +187,7 @@ Compared compare(int plans, std::uint64_t first, const Draw& draw, const Faults&
 }
 
 TEST(ModesPresets, AgreeOrSaySo) {
-  const Compared compared =
-      compare(300, 0, draw, [](std::uint64_t, const FabricSpec&) { return FaultSet(); });
+  const Compared compared = compare(300, 0, draw, no_faults);
   if (!test::all_seeds()) return;
   EXPECT_LE(compared.p95(), 0.005) << compared.texts;
   EXPECT_LE(compared.beyond, compared.plans / 300) << compared.texts;
@@ -195,8 +196,7 @@ TEST(ModesPresets, AgreeOrSaySo) {
 
 // Groups of other stages share links and take turns.
 TEST(ModesPresets, AgreeWhereStagesShareLinks) {
-  const Compared compared =
-      compare(150, 4000, draw_stages_and_gather, [](std::uint64_t, const FabricSpec&) { return FaultSet(); });
+  const Compared compared = compare(150, 4000, draw_stages_and_gather, no_faults);
   if (!test::all_seeds()) return;
   EXPECT_LE(compared.p95(), 0.03) << compared.texts;
   EXPECT_LE(compared.beyond, compared.plans / 37) << compared.texts;
@@ -205,8 +205,7 @@ TEST(ModesPresets, AgreeWhereStagesShareLinks) {
 
 // So they do where attention is a ring of kernels whose results are merged.
 TEST(ModesPresets, AgreeWhereKeysGoRoundARing) {
-  const Compared compared =
-      compare(150, 14000, draw_stages_inside, [](std::uint64_t, const FabricSpec&) { return FaultSet(); });
+  const Compared compared = compare(150, 14000, draw_stages_inside, no_faults);
   if (!test::all_seeds()) return;
   EXPECT_LE(compared.p95(), 0.02) << compared.texts;
   EXPECT_LE(compared.beyond, compared.plans / 150) << compared.texts;
@@ -215,8 +214,7 @@ TEST(ModesPresets, AgreeWhereKeysGoRoundARing) {
 
 // Messages between chunks and gradients and weights of the same stages want the same adapters.
 TEST(ModesPresets, AgreeWhereMessagesOfChunksMeetGradients) {
-  const Compared compared =
-      compare(200, 5555000, draw_interleaved, [](std::uint64_t, const FabricSpec&) { return FaultSet(); });
+  const Compared compared = compare(200, 5555000, draw_interleaved, no_faults);
   if (!test::all_seeds()) return;
   EXPECT_LE(compared.p95(), 0.025) << compared.texts;
   EXPECT_LE(compared.beyond, compared.plans / 100) << compared.texts;

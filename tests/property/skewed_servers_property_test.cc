@@ -1,5 +1,8 @@
 // Servers whose router likes some experts better: iterations wait for the rank that is slowest with its own experts,
-// whatever makes it so, and no load is quicker than a balanced one.
+// whatever makes it so, and no load is quicker than a balanced one, but for what executed members spare each other on
+// links: 6.5 % at most, and no more than the member with fewest choices has fewer. Both modes agree to 3 % where members
+// have ports of their own, and between nodes, whose ways out they share, to 4 % in the time between tokens and 4.6 % in
+// that to the first. These bounds are just above the largest differences that were seen.
 #include <gtest/gtest.h>
 
 #include <algorithm>

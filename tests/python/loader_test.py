@@ -280,7 +280,7 @@ class LoaderTest(unittest.TestCase):
         for kind in (sr.ResultsError, FileNotFoundError):
             with self.assertRaisesRegex(kind, "none.h5: there is no such file"):
                 sr.load(os.path.join(self.folder, "none.h5"))
-        with self.assertRaisesRegex(sr.ResultsError, "did you mean step_time_s"):
+        with self.assertRaisesRegex(sr.ResultsError, "did you mean 'step_time_s'"):
             sr.best(self.done, by="step_time")
         foreign = os.path.join(self.folder, "foreign.h5")
         h5py.File(foreign, "w").close()

@@ -3,6 +3,7 @@
 Run by ctest with PYTHONPATH (the package) and SHARDSCAPE_SOURCE (the source tree).
 """
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -42,6 +43,18 @@ class TypesTest(unittest.TestCase):
     def test_mypy(self):
         self.check("mypy", "--config-file", os.path.join(SOURCE, "pyproject.toml"), "--cache-dir", os.devnull,
                    os.path.dirname(shardscape.__file__))
+
+
+    def test_columns_of_results_have_types(self):
+        stub = os.path.join(SOURCE, "sweep", "python", "shardscape", "_result_columns.pyi")
+        with open(stub, encoding="utf-8") as stubs, open(os.path.join(SOURCE, "results_schema", "SCHEMA.md"), encoding="utf-8") as schema:
+            typed = re.findall(r"^    (\w+): (\w+)$", stubs.read(), re.MULTILINE)
+            points = schema.read().split("\n## Columns of /points\n")[1].split("\n## ")[0]
+        rows = re.findall(r"^\| `(\w+)` \| (\w+) \| .* \| (.*) \|$", points, re.MULTILINE)
+        kinds = {"f4": "float", "f8": "float", "bool": "bool"}
+        expected = [(name, "str" if meaning.endswith("(code)") else kinds.get(kind, "int")) for name, kind, meaning in rows]
+        self.assertEqual(typed, expected[1:])  # the first, point_id, is none of a result's
+        self.assertEqual(expected[0][0], "point_id")
 
 
 if __name__ == "__main__":

@@ -92,8 +92,8 @@ inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
   PredictionFields all;
   const auto& [step_time, tokens_per_s_per_gpu, mfu, breakdown, contention, contended_share] =
       static_cast<const StepPrediction&>(prediction);
-  static_assert(has_fields<Prediction, StepPrediction>(std::make_index_sequence<19>()) &&
-                    !has_fields<Prediction, StepPrediction>(std::make_index_sequence<20>()),
+  static_assert(has_fields<Prediction, StepPrediction>(std::make_index_sequence<20>()) &&
+                    !has_fields<Prediction, StepPrediction>(std::make_index_sequence<21>()),
                 "name the fields of a prediction below, and count them here");
   all.code("status", prediction.status);
   all.code("reason", prediction.reason);
@@ -117,6 +117,7 @@ inline std::vector<PredictionField> fields_of(const Prediction& prediction) {
   all.bytes("kv_bytes", prediction.kv_bytes);
   all.time("kv_transfer", prediction.kv_transfer);
   all.bytes("prefill_memory_peak", prediction.prefill_memory_peak);
+  all.code("peak_in_prefill", prediction.peak_in_prefill);
   {
     for (const TimeClass c : enum_values<TimeClass>())
       all.time("breakdown." + std::string(name_of(c)), breakdown[c]);

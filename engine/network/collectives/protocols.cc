@@ -117,20 +117,16 @@ std::optional<Seconds> all_reduce_time(const NodeCollectives& node, AllReduceKer
                   node.custom.multimem_start + bytes / std::min(node.custom.multimem_bandwidth, link));
 }
 
-BytesPerSecond link_bandwidth(const DeviceSpec& device) {
-  return static_cast<double>(device.links.ports) * device.links.bandwidth_per_port;
-}
-
 std::optional<Seconds> collective_in_node(const DeviceSpec& device, Operation operation, std::int32_t n,
                                           Bytes bytes) {
-  const BytesPerSecond link = link_bandwidth(device);
+  const BytesPerSecond link = device.links.bandwidth();
   if (!(link > BytesPerSecond(0))) return std::nullopt;
   return nccl_time(device.node.nccl, operation, n, bytes, link);
 }
 
 std::optional<Seconds> all_reduce_in_node(const DeviceSpec& device, AllReduceKernels kernels, bool eager,
                                           std::int32_t n, Bytes bytes) {
-  const BytesPerSecond link = link_bandwidth(device);
+  const BytesPerSecond link = device.links.bandwidth();
   if (!(link > BytesPerSecond(0))) return std::nullopt;
   const auto time = all_reduce_time(device.node, kernels, n, bytes, link);
   if (!time || !eager) return time;

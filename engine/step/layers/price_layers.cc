@@ -268,7 +268,7 @@ std::vector<Operator> training_operators(LayerKind kind, const Setting& setting,
 std::vector<LayerKind> layer_kinds(const ModelSpec& model) {
   std::vector<LayerKind> kinds = {kEmbeddingLayer, kHeadLayer};
   if (model::further_modules(model, Phase::training) > 0) kinds.push_back(kFurtherLayer);
-  for (std::size_t block = 0; block < model::block_kinds(model).size(); ++block)
+  for (std::size_t block = 0, count = model::block_kinds(model).size(); block < count; ++block)
     kinds.push_back(block_layer(block));
   return kinds;
 }

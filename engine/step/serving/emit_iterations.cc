@@ -107,7 +107,7 @@ class IterationEmitter {
   /// slowest member. Where a balanced load takes longer than any member's, all members have that.
   void set_blocks(std::int32_t expert_rank) {
     blocks_.clear();
-    for (std::size_t kind = 0; kind < model::block_kinds(in_.setting.model).size(); ++kind) {
+    for (std::size_t kind = 0, kinds = model::block_kinds(in_.setting.model).size(); kind < kinds; ++kind) {
       const auto [batches, tokens, slowest] = stream_.work_of(shape_.table, kind, shape_.tokens);
       const bool own = expert_rank != model::LayerKey::kBusiest && slowest != model::kBalancedMember;
       Block block{steps_of(shape_.table, block_layer(kind), tokens, own ? expert_rank : slowest, slowest,

@@ -164,7 +164,7 @@ class ExecutedIterations {
       if (rows > 0)
         split([](IterationShape& s, std::int64_t n) { s.rows = n; }, samples_.shares(TokenTable::head, rows));
     }
-    for (std::size_t k = 0; k < model::block_kinds(in_.setting.model).size(); ++k) {
+    for (std::size_t k = 0, kinds = model::block_kinds(in_.setting.model).size(); k < kinds; ++k) {
       auto [prompt, decode] = samples_.stream().attention(k, iteration);
       // The two run one after the other with nothing beside them, so only their sum counts.
       if (in_.plan.context == 1 && prompt > 0) {

@@ -66,7 +66,7 @@ memory::ActivationBytes serving_activations(const Setting& setting, const Parall
     const bool reads = it.prompt_tokens > 0;
     const auto tokens = static_cast<std::int64_t>(it.prompt_tokens + it.decoding);
     if (!reads) key.microbatch = static_cast<std::int32_t>(it.decoding);
-    for (std::size_t kind = 0; kind < model::block_kinds(setting.model).size(); ++kind) {
+    for (std::size_t kind = 0, kinds = model::block_kinds(setting.model).size(); kind < kinds; ++kind) {
       const Bytes block =
           reads
               ? model::serving_block_bytes(setting, kind, key, tokens, it.prompt_pairs + it.cached)

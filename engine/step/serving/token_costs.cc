@@ -47,7 +47,7 @@ TokenCosts::TokenCosts(const Setting& setting, const ParallelPlan& plan)
                                       : 1),
       layout_(model::serving_layer_key(plan, 1)),
       distinct_members_(model::distinct_members(setting, layout_)) {
-  for (std::size_t kind = 0; kind < model::block_kinds(setting.model).size(); ++kind) {
+  for (std::size_t kind = 0, kinds = model::block_kinds(setting.model).size(); kind < kinds; ++kind) {
     const std::int64_t prompt = setting.workload.prompt_tokens;
     const std::vector<Operator> decode = operators(TokenTable::decode, block_layer(kind), 1);
     cores_.push_back({attention_of(operators(TokenTable::prompt, block_layer(kind), prompt)),

@@ -286,7 +286,7 @@ int run_calibrate(const CalibrateArguments& arguments, const CommonOptions& comm
 void add_calibrate_command(const Program& program) {
   const auto [command, arguments] = program.add(
       "calibrate", "Fit a software stack's constants to measurements", kCalibrateExamples, run_calibrate);
-  command->add_option("MEASUREMENTS", arguments->files, "Tables (CSV), see 'shardscape validate --help'");
+  command->add_option("MEASUREMENTS", arguments->files, "Tables (CSV), see 'shardscape help tables'");
   add_template(*command, arguments->table);
   add_value(*command, "--stack", arguments->stack, "STACK", "The profile to start from: a preset or a path");
   add_value(

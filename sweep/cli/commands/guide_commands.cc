@@ -20,6 +20,7 @@
 #include "sweep/input/input_file.h"
 #include "sweep/study/column_names.h"
 #include "sweep/study/starter.h"
+#include "sweep/yaml/specs.h"
 
 namespace shardscape::cli {
 
@@ -32,10 +33,11 @@ constexpr const char* kHelpFooter =
   shardscape help sweep          as 'shardscape sweep --help'
   shardscape help study          every key of a study
   shardscape help space          the axes of a plan; also workload, hardware, constraints, promises
+  shardscape help values         the words that each key may have; help schedule: of one
   shardscape help faults         a section of the documents, by its heading
 
-Topics are commands, space, workload, hardware, documents (study, devices, models, results, columns, ranks, placement,
-chakra, evidence, fabrics, engine) and the headings inside them.)";
+Topics are commands, space, workload, hardware, values, tables, documents (study, devices, models, results, columns,
+ranks, placement, chakra, evidence, fabrics, engine) and the headings inside them.)";
 constexpr const char* kManFooter =
     R"(Examples:
   shardscape man | man -l -            all commands on one page
@@ -375,6 +377,16 @@ std::string section(const std::string& text, const std::string& topic) {
   return part;
 }
 
+/// What an axis of a plan may be.
+std::string values_of(const PlanAxisRow& row) {
+  const bool open = row.high == std::numeric_limits<std::int32_t>::max();
+  return row.kind == AxisKind::choice  ? fmt::format("{}", fmt::join(row.names, ", "))
+         : row.kind == AxisKind::flag  ? "false, true"
+         : row.kind == AxisKind::order ? "such as " + to_string(kDefaultRankOrder)
+         : open                        ? fmt::format("from {} on", row.low)
+                                       : fmt::format("{} to {}", row.low, row.high);
+}
+
 /// The keys of `space`, by the table of axes.
 std::string space_topic() {
   std::string text =
@@ -385,15 +397,32 @@ data_parallel: fill takes what the other degrees leave of the GPUs. In brackets 
     GPUs of a pool that only reads prompts, whose degrees are the prefill_ axes; 0: no such pool
 )";
   for (const PlanAxisRow& row : kPlanRows) {
-    const bool open = row.high == std::numeric_limits<std::int32_t>::max();
-    const std::string values = row.kind == AxisKind::choice  ? fmt::format("{}", fmt::join(row.names, ", "))
-                               : row.kind == AxisKind::flag  ? "false, true"
-                               : row.kind == AxisKind::order ? "such as " + to_string(kDefaultRankOrder)
-                               : open                        ? fmt::format("from {} on", row.low)
-                                                             : fmt::format("{} to {}", row.low, row.high);
-    text += fmt::format("\n  {} ({}): {}, {}\n    {}\n", row.column, row.name, values,
+    text += fmt::format("\n  {} ({}): {}, {}\n    {}\n", row.column, row.name, values_of(row),
                         row.phases == Phases::both ? "both phases" : name_of(row.phases), row.meaning);
   }
+  return text;
+}
+
+/// A line for every key whose values are words, with these words; of those that are called `topic`, or all.
+std::string values_topic(std::string_view topic = "") {
+  std::string text;
+  const auto add = [&](const std::string& key, const auto& words) {
+    const std::string_view name = std::string_view(key).substr(key.rfind('.') + 1);
+    if (topic.empty() || key == topic || name == topic)
+      text += fmt::format("  {}: {}\n", key, fmt::join(words, ", "));
+  };
+  for (const PlanAxisRow& row : kPlanRows)
+    if (row.kind == AxisKind::choice) add(std::string("space.") + row.column, row.names);
+  add("mode", enum_names<ExecutionMode>());
+  add("workload.phase", enum_names<Phase>());
+  add("workload.precision", enum_names<PolicyName>());
+  add("workload.expert_load.distribution", enum_names<LoadDistribution>());
+  add("fabric.NAME.kind", enum_names<DimensionKind>());
+  add("fabric.NAME.scope", enum_names<LinkScope>());
+  for (const auto& leaves :
+       {yaml::device_leaves("device"), yaml::stack_leaves("stack"), yaml::model_leaves("model")})
+    for (const yaml::Leaf& leaf : leaves)
+      if (leaf.type == yaml::Leaf::Type::choice) add(leaf.path, leaf.choices);
   return text;
 }
 
@@ -446,9 +475,11 @@ int run_help(const GuideArguments& arguments, const CommonOptions& /*common*/) {
   }
   if (topic == "space") return std::cout << space_topic(), kDone;
   if (topic == "workload") return std::cout << workload_topic(), kDone;
+  if (topic == "values") return std::cout << values_topic(), kDone;
+  if (topic == "tables") return std::cout << tables_topic(), kDone;
   const auto folder = documents_folder();
   if (!folder) throw std::runtime_error("the documents that belong to this program are gone");
-  std::vector<std::string> topics = {"space", "workload", "hardware"};
+  std::vector<std::string> topics = {"space", "workload", "hardware", "values", "tables"};
   for (const bool whole : {true, false}) {
     for (const auto& [name, file] : kDocuments) {
       const auto text = input::read_file(*folder / file, input::kMostTableBytes, "a document");
@@ -459,7 +490,8 @@ int run_help(const GuideArguments& arguments, const CommonOptions& /*common*/) {
       if (!name.empty() && whole) topics.emplace_back(name);
     }
   }
-  if (const std::string text = columns_named(topic); !text.empty()) return std::cout << text, kDone;
+  if (const std::string text = values_topic(topic) + columns_named(topic); !text.empty())
+    return std::cout << text, kDone;
   const std::string hint = did_you_mean(topic, topics);
   for (const CLI::App* one : commands_of(*arguments.app)) topics.push_back(one->get_name());
   throw BadInput("TOPIC: nothing is called '" + arguments.word + "'" +

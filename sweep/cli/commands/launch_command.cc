@@ -113,7 +113,7 @@ int run_launch(const LaunchArguments& arguments, const CommonOptions& common) {
   PlanLaunch made = plan_launch(study, point.setting, point.plan, framework, arguments.gpus_per_node);
   made.memory = memory_notes(point.setting, verdict);
   const double bytes = verdict.memory_peak.value();
-  const double capacity = memory_of_fullest(point.setting.system, verdict).value();
+  const double capacity = memory_of_fullest(point.setting.system, verdict.peak_in_prefill).value();
   made.status = name_of(verdict.status);
   made.reason = name_of(verdict.reason);
   made.tight = !tight_memory(bytes, capacity).empty();

@@ -187,6 +187,7 @@ constexpr std::array<std::pair<const char*, PresetKind>, 11> kTellingKeys = {
 std::optional<PresetKind> kind_of_base(const Catalog& catalog, const yaml::Node& base,
                                        const std::filesystem::path& folder,
                                        std::size_t files = yaml::kLongestChain) {
+  if (base.is_scalar() && base.text.ends_with(".json")) return PresetKind::model;
   if (base.is_scalar() && yaml::is_path(base.text) && files > 0) {
     const std::filesystem::path file = folder / base.text;
     yaml::Diagnostics ignored;  // whoever loads it says what is wrong

@@ -41,12 +41,8 @@ constexpr const char* kValidateExamples =
   shardscape validate runs.csv --hold-out 1/3           rows that a fit may see, and rows it may not
   shardscape validate *.csv --evidence evidence.yaml     what `simulate` expects its error from
 
-Errors are relative to the measured value: |predicted - measured| / measured. p90 and median interpolate
-linearly between neighbours. Ranking looks at groups of at least 5 rows of equal model, gpus, global_batch,
-sequence_length and stack: Spearman's rank correlation of step times (ties share their mean rank; the mean
-over the groups), and regret, the measured time of the predicted best over the best measured. Shares are
-fractions in JSON. Exit code 3: --check found a bar missed.
-)";
+Errors are relative to the measured value, shares are fractions in JSON. Exit code 3: --check found a bar missed. The
+columns of tables: 'shardscape help tables', or with --template of one; statistics: 'shardscape help validation'.)";
 
 struct ValidateArguments {
   std::vector<fs::path> files;
@@ -60,31 +56,6 @@ struct ValidateArguments {
   std::size_t worst = ValidateView{}.worst;
   bool json = false, check = false, rows = false, force = false;
 };
-
-/// The help text, with the columns of every kind of table.
-std::string help_text() {
-  std::string text = kValidateExamples;
-  text +=
-      "\nA table is recognised by its header. Only columns with * must be there; those in []\n"
-      "few tables have. Blank cells are unknown, as are all of a column that is missing.\n";
-  const auto add = [&](const std::string& title, std::span<const validate::Column> columns) {
-    text += "\nColumns of a table of " + title + ":\n";
-    for (const validate::Column& column : columns) {
-      const bool free = column.use == validate::ColumnUse::free;
-      std::string name = free ? fmt::format("[{}]", column.name) : std::string(column.name);
-      if (column.use == validate::ColumnUse::needed) name += " *";
-      name.resize(std::max<std::size_t>(name.size(), 30), ' ');
-      text += fmt::format("  {} {}\n", name, column.meaning);
-    }
-  };
-  for (const validate::TableKind kind : enum_values<validate::TableKind>()) {
-    add(std::string(name_of(kind)), validate::columns_of(kind));
-    if (kind == validate::TableKind::plans)
-      add("plans of others, by device and software; those of plans besides, which may be absent",
-          validate::public_plan_columns());
-  }
-  return text + "\n* cells must be filled.";
-}
 
 /// The bars of the command line. Each replaces a file's own bar for the same statistic.
 std::vector<validate::Bar> parse_bars(const std::vector<std::string>& texts) {
@@ -301,6 +272,29 @@ std::vector<std::string> template_names() {
 
 }  // namespace
 
+std::string tables_topic() {
+  std::string text =
+      "A table is recognised by its header. Only columns with * must be there; those in []\n"
+      "few tables have. Blank cells are unknown, as are all of a column that is missing.\n";
+  const auto add = [&](const std::string& title, std::span<const validate::Column> columns) {
+    text += "\nColumns of a table of " + title + ":\n";
+    for (const validate::Column& column : columns) {
+      const bool free = column.use == validate::ColumnUse::free;
+      std::string name = free ? fmt::format("[{}]", column.name) : std::string(column.name);
+      if (column.use == validate::ColumnUse::needed) name += " *";
+      name.resize(std::max<std::size_t>(name.size(), 30), ' ');
+      text += fmt::format("  {} {}\n", name, column.meaning);
+    }
+  };
+  for (const validate::TableKind kind : enum_values<validate::TableKind>()) {
+    add(std::string(name_of(kind)), validate::columns_of(kind));
+    if (kind == validate::TableKind::plans)
+      add("plans of others, by device and software; those of plans besides, which may be absent",
+          validate::public_plan_columns());
+  }
+  return text + "\n* cells must be filled.";
+}
+
 void add_template(CLI::App& command, std::string& chosen) {
   command
       .add_option("--template", chosen,
@@ -321,7 +315,7 @@ void print_template(const std::string& name) {
 
 void add_validate_command(const Program& program) {
   const auto [command, arguments] =
-      program.add("validate", "Compare predictions with measurements", help_text(), run_validate);
+      program.add("validate", "Compare predictions with measurements", kValidateExamples, run_validate);
   command->add_option("MEASUREMENTS", arguments->files,
                       "Tables (CSV) or published figures (YAML); none: the published figures of the program");
   add_template(*command, arguments->table);

@@ -97,7 +97,7 @@ class CapacityWriter {
     return tight_memory(at.prediction.memory_peak.value(), memory_of(at));
   }
   [[nodiscard]] double memory_of(const CapacityPoint& at) const {
-    return memory_of_fullest(setting_of(at).system, at.prediction).value();
+    return memory_of_fullest(setting_of(at).system, at.prediction.peak_in_prefill).value();
   }
   /// Memory of the fullest device of the point.
   [[nodiscard]] std::string memory_text(const CapacityPoint& at) const {

@@ -123,9 +123,7 @@ class MissFinder {
         candidate.stage = scan.values(stage)[i];
         candidate.prefill = pools && scan.values(prefill)[i] == candidate.needed;
         if (study_)
-          candidate.capacity = memory_of_fullest(system_of(candidate.point_id), Bytes(candidate.needed),
-                                                 Bytes(pools ? scan.values(prefill)[i] : 0))
-                                   .value();
+          candidate.capacity = memory_of_fullest(system_of(candidate.point_id), candidate.prefill).value();
         const std::pair key(study_ ? candidate.missing() : candidate.needed, candidate.needed);
         if (by_missing.size() == kMissesTried && key >= std::prev(by_missing.end())->first) continue;
         by_missing.try_emplace(key, candidate);

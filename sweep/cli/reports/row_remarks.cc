@@ -26,27 +26,24 @@ bool has_expected_error(const ResultReader& reader, const std::string& column) {
   return column == "step_time_s" || column == "tokens_per_s_per_gpu" || column == "mfu";
 }
 
-/// Memory of the fullest device of a point, which uses `peak` bytes (`prefill`: that of the pool that prefills).
-using Capacities = std::function<double(double id, double peak, double prefill)>;
+/// Memory of the fullest device of a point, of the pool that prefills or not.
+using Capacities = std::function<double(double id, bool prefill)>;
 /// 0 where the study has no such point; nothing where this program reads the file's study (nothing: it cannot)
 /// differently. The points are listed only where devices differ, as that takes a while.
 Capacities capacities_of(const ResultReader& reader, std::optional<sweep::Study> study) {
   if (!study) return nullptr;
-  const auto of = [](const System& system, double peak, double prefill) {
-    return memory_of_fullest(system, Bytes(peak), Bytes(prefill)).value();
-  };
   const System& first = study->systems.front();
   if (std::ranges::all_of(study->systems, [&](const System& system) {
         return !system.prefill_device && system.device.memory_capacity() == first.device.memory_capacity();
       }))
-    return [own = first.device.memory_capacity().value()](double, double, double) { return own; };
+    return [own = first.device.memory_capacity().value()](double, bool) { return own; };
   auto stored = with_points(reader, std::move(study));
   if (!stored) return nullptr;
-  return [of, stored = std::make_shared<StoredStudy>(*std::move(stored))](double id, double peak,
-                                                                          double prefill) {
+  return [stored = std::make_shared<StoredStudy>(*std::move(stored))](double id, bool prefill) {
     if (!(id < static_cast<double>(stored->space.size()))) return 0.0;
     const auto setting = stored->space.point(static_cast<std::uint64_t>(id)).setting;
-    return of(stored->study.systems[setting / stored->study.workloads.size()], peak, prefill);
+    const System& system = stored->study.systems[setting / stored->study.workloads.size()];
+    return memory_of_fullest(system, prefill).value();
   };
 }
 
@@ -126,8 +123,8 @@ RowRemarks remarks_on_rows(const ResultReader& reader, const TopQuestion& questi
       bytes != nullptr && ids != nullptr ? capacities_of(reader, std::move(study)) : nullptr;
   if (capacity == nullptr) return remarks;
   const auto tight = add("memory_tight", [&](std::size_t row) {
-    const double of_prefill = prefill != nullptr ? (*prefill)[row] : 0;
-    return !tight_memory((*bytes)[row], capacity((*ids)[row], (*bytes)[row], of_prefill)).empty();
+    const bool of_prefill = prefill != nullptr && (*prefill)[row] == (*bytes)[row];
+    return !tight_memory((*bytes)[row], capacity((*ids)[row], of_prefill)).empty();
   });
   if (tight.empty()) return remarks;
   constexpr std::size_t kNamed = 5;

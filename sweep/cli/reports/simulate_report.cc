@@ -212,7 +212,7 @@ std::vector<std::string> notes_of(const SimulatedPoint& point) {
 
 /// Of the fullest device.
 double capacity(const SimulatedPoint& point) {
-  return memory_of_fullest(point.setting.system, point.prediction).value();
+  return memory_of_fullest(point.setting.system, point.prediction.peak_in_prefill).value();
 }
 
 void print_heading(std::ostream& out, const SimulatedPoint& point) {
@@ -270,7 +270,7 @@ void print_verdict(std::ostream& out, const SimulatedPoint& point) {
         << " (" << format_percent(p.memory_peak.value() / capacity(point))
         << ") on the fullest device, stage " << p.peak_stage;
     if (point.plan.disaggregated())
-      out << (p.prefill_memory_peak == p.memory_peak ? " of the prefill pool" : " of the decode pool");
+      out << (p.peak_in_prefill ? " of the prefill pool" : " of the decode pool");
     const std::vector<MemoryUse>& experts = point.details.expert_memory;
     if (!experts.empty() && experts.front().total() == p.memory_peak) out << ", with experts";
     out << '\n';

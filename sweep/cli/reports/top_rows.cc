@@ -18,6 +18,7 @@
 #include "sweep/cli/command.h"
 #include "sweep/cli/reports/top_output.h"
 #include "sweep/cli/terminal/text_table.h"
+#include "sweep/space/axis_names.h"
 #include "sweep/space/expression.h"
 #include "sweep/study/column_names.h"
 
@@ -251,8 +252,9 @@ const ColumnInfo& require_column(const ResultReader& reader, std::string_view na
     if (std::ranges::find(names, plain) != names.end()) return column;
     known.insert(known.end(), names.begin(), names.end());
   }
-  for (const ColumnInfo& column : reader.columns())
-    if (short_heading(column) == name) return column;
+  for (const ColumnInfo& column :
+       reader.columns())  // a heading, and other capitals, as conditions may have them
+    if (sweep::find_name(condition_names(column), plain)) return column;
   std::string hint = did_you_mean(plain, known);
   if (hint.empty()) hint = kWhereNamesAre;
   throw BadInput(fmt::format("{}: no column '{}'{}{}", option, name, reader.why_missing(), hint));

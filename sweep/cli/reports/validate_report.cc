@@ -52,16 +52,18 @@ void add_error_row(const Metric& metric, const std::string& part, TextTable& tab
   table.add_row(std::move(cells));
 }
 
-/// Asks for the unit of a column whose values are about a thousand times what is predicted, or a thousandth.
+/// Asks for the unit of a column most of whose values are about a thousand times what is predicted, or a thousandth.
 void print_other_unit(std::ostream& out, const Metric& metric) {
-  const validate::ErrorStatistics errors = validate::error_statistics(metric.pairs);
-  if (errors.n == 0 || metric.unit != "s") return;
-  const double ratio = 1 + errors.bias;  // predicted over measured, the median
-  const bool larger = ratio > 1 / 3e3 && ratio<1 / 300.0, smaller = ratio> 300 && ratio < 3e3;
-  if (larger || smaller)
-    out << "  " << metric.name << ": measured values are about "
-        << (larger ? "1,000 times" : "a thousandth of") << " the predicted ones; are they in "
-        << (larger ? "milliseconds" : "kiloseconds") << "? Columns are in seconds\n";
+  if (metric.pairs.empty() || metric.unit != "s") return;
+  std::vector<double> ratios;
+  for (const Pair& pair : metric.pairs) ratios.push_back(pair.measured / pair.predicted);
+  std::ranges::sort(ratios);
+  const double ratio = validate::quantile(ratios, 0.5), thousand = ratio > 1 ? ratio / 1e3 : 1e-3 / ratio;
+  if (!(thousand > 0.3 && thousand < 3)) return;
+  out << "  " << metric.name << ": measured values are about "
+      << (ratio > 1 ? "1,000 times" : "a thousandth of") << " the predicted ones; are they in "
+      << (ratio > 1 ? "milliseconds" : "kiloseconds") << "? "
+      << (metric.column.empty() ? "Columns are" : metric.column + " is") << " in seconds\n";
 }
 
 void print_errors(std::ostream& out, const Evaluation& all, const std::vector<Part>& parts) {

@@ -111,7 +111,7 @@ std::string tight_memory(double bytes, double capacity) {
 }
 
 std::vector<std::string> memory_notes(const Setting& setting, const Prediction& prediction) {
-  const double capacity = memory_of_fullest(setting.system, prediction).value();
+  const double capacity = memory_of_fullest(setting.system, prediction.peak_in_prefill).value();
   const double bytes = prediction.memory_peak.value();
   std::vector<std::string> notes;
   if (std::string tight = tight_memory(bytes, capacity); !tight.empty()) notes.push_back(std::move(tight));

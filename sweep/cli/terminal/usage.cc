@@ -5,10 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iostream>
+#include <sstream>
 
 #include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
 #include "engine/base/words.h"
+#include "sweep/cli/terminal/terminal.h"
 #include "sweep/cli/terminal/text_table.h"
 
 namespace shardscape::cli {
@@ -74,30 +77,50 @@ std::vector<std::string> unknown_words(const CLI::App& app, const CLI::App& comm
   return lines;
 }
 
-constexpr std::size_t kHelpWidth = 100;
+/// Characters to a line of help: as many as the terminal has, up to 100. Where there is none, the list of commands fits
+/// the narrow ones, too.
+std::size_t help_width(bool of_program) {
+  constexpr std::size_t kWidest = 100, kNarrow = 80;
+  return std::min(terminal_width(std::cout).value_or(of_program ? kNarrow : kWidest), kWidest);
+}
+
+/// What fits to the right of a column; never so little that no word does.
+std::size_t beside(std::size_t column, std::size_t width) { return std::max(width, column + 20) - column; }
 
 /// The line in several, which begin below its last column.
-std::string folded(const std::string& line) {
-  if (character_count(line) <= kHelpWidth) return line;
-  const std::size_t lead = line.find_first_not_of(' '), gap = line.rfind("  ", kHelpWidth / 2);
+std::string folded(const std::string& line, std::size_t width) {
+  if (character_count(line) <= width) return line;
+  const std::size_t lead = line.find_first_not_of(' '), gap = line.rfind("  ", width / 2);
   const std::size_t indent = gap == std::string::npos || gap < lead ? lead : line.find_first_not_of(' ', gap);
   std::string text = line.substr(0, indent);
   const std::string between = '\n' + std::string(indent, ' ');
-  return text + fmt::format("{}", fmt::join(wrapped(line.substr(indent), kHelpWidth - indent), between));
+  return text + fmt::format("{}", fmt::join(wrapped(line.substr(indent), beside(indent, width)), between));
 }
 
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_option_desc(const CLI::Option* option) const override {
-    const std::vector<std::string> lines =
-        wrapped(option->get_description(), kHelpWidth - get_column_width());
-    return fmt::format("{}", fmt::join(lines, "\n"));
+    return in_column(option->get_description(), false);
+  }
+  std::string make_subcommand(const CLI::App* command) const override {
+    std::ostringstream out;
+    const std::string text = in_column(command->get_description(), true);
+    CLI::detail::format_help(out, command->get_display_name(true), text, get_column_width());
+    return out.str();
   }
   std::string make_footer(const CLI::App* app) const override {
     const std::string footer = app->get_footer();
+    const std::size_t width = help_width(app->get_parent() == nullptr);
     std::string text;
-    for (const std::string_view line : split(footer, '\n')) text += folded(std::string(line)) + '\n';
+    for (const std::string_view line : split(footer, '\n')) text += folded(std::string(line), width) + '\n';
     return footer.empty() ? "" : text;
+  }
+
+ private:
+  /// What stands to the right of an option or a command.
+  [[nodiscard]] std::string in_column(const std::string& text, bool of_program) const {
+    const std::size_t column = get_column_width();
+    return fmt::format("{}", fmt::join(wrapped(text, beside(column, help_width(of_program))), "\n"));
   }
 };
 

@@ -18,7 +18,8 @@ struct UsageProblem {
 UsageProblem usage_problem(const CLI::App& app, const CLI::ParseError& error,
                            const std::vector<std::string>& words);
 
-/// Writes help in lines of at most 100 characters.
+/// Writes help in lines that the terminal has room for, of at most 100 characters; those of the program itself, of at
+/// most 80 where there is no terminal.
 std::shared_ptr<CLI::FormatterBase> help_formatter();
 
 /// For CLI::Option::check(): an integer from `low` to `high`. CLI11's own check names the largest double as the limit.

@@ -49,7 +49,7 @@ def validate(
 ) -> Validation:
     """Holds predictions against measurements.
 
-    measurements: a table of plans, kernels or collectives (columns: `shardscape validate --help`), or a file of one;
+    measurements: a table of plans, kernels or collectives (columns: `shardscape help tables`), or a file of one;
     row i of a frame is line i + 2 in messages, and without a column `id` rows have their numbers. hold_out: "N/M", the
     share of rows that a fit does not see. by: errors by group, such as ["model,gpus"]. device, stack: of rows that name
     none. InputError where rows are wrong.

@@ -2,7 +2,6 @@
 shardscape.plots.front(points).figure.savefig("front.png")."""
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from . import _shardscape
+from . import _shardscape, results
 from .errors import InputError
 from .result import Result
 
@@ -147,13 +146,10 @@ def _columns(function: str, points: pd.DataFrame, *names: str) -> pd.DataFrame:
     for name in names:
         if name in points:
             continue
-        near = difflib.get_close_matches(name, map(str, points.columns), 1)
-        meant = f" (did you mean '{near[0]}'?)" if near else ""
         kind = {"ttft": "of inference ", "itl": "of inference ", "step": "of training "}.get(name.split("_")[0], "")
         raise InputError(
-            f"{function}: points: there is no column '{name}'{meant}. Study.sweep, top and load give tables {kind}"
-            "that have it, unless store.columns of the study leaves it out; "
-            f"columns: {', '.join(map(str, points.columns)) or 'none'}")
+            f"{function}: points: there is no column '{name}'{results.hint(name, points.columns)}. Study.sweep, top and "
+            f"load give tables {kind}that have it, unless store.columns of the study leaves it out")
     return points[list(dict.fromkeys(names))]
 
 

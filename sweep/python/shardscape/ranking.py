@@ -1,7 +1,6 @@
 """The best rows of results, by a column or by any function of the columns."""
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from typing import Union
 
@@ -18,16 +17,9 @@ Objective = Union[str, Callable[[pd.DataFrame], "pd.Series[float]"], None]
 
 
 def _like(columns: pd.Index[str], name: str) -> list[str]:
-    """The columns that a name may mean, the likeliest first: by its beginning, by the initials of its words ("tp"), or
-    but for a few letters."""
+    """The columns that a name may mean, the likeliest first: by its beginning, or by the initials of its words ("tp")."""
     like = [column for column in columns if name and column.startswith(name + "_")]
-    initials = [column for column in columns if "".join(word[:1] for word in column.split("_")) == name]
-    return like[:1] + initials + difflib.get_close_matches(name, list(columns), n=1)
-
-
-def _hint(columns: pd.Index[str], name: str) -> str:
-    likely = _like(columns, name)
-    return f" (did you mean '{likely[0]}'?)" if likely else f"; columns: {', '.join(columns)}"
+    return like[:1] + [column for column in columns if "".join(word[:1] for word in column.split("_")) == name]
 
 
 def top(
@@ -63,7 +55,8 @@ def top(
     else:
         name = meant(by, units_of(frame)) if isinstance(by, str) else by
         if name not in chosen:
-            raise InputError(f"top: by: there is no column '{name}'{_hint(chosen.columns, name)}")
+            hint = results.hint(name, chosen.columns, _like(chosen.columns, name))
+            raise InputError(f"top: by: there is no column '{name}'{hint}")
         if larger is None and name not in better:
             raise InputError(f"top: by: '{name}' has no better direction; say larger=True or larger=False")
     down = larger if larger is not None else better.get(name) == "larger"

@@ -13,18 +13,23 @@ from ._commands import PathLike, run, words_of
 if TYPE_CHECKING:
     import pandas
 
+    from ._result_columns import ResultColumns
+else:
+    ResultColumns = object
+
 __all__ = ["Result"]
 
 
-class Result:
+class Result(ResultColumns):
     """One simulated plan. The columns of the result table (results_schema/SCHEMA.md) are its attributes, in SI units:
     `step_time_s`, `mfu`, `memory_peak_bytes`, ... Of a plan that is not "ok" what was not computed is NaN or None.
     """
 
-    __slots__ = ("_faults", "_label", "_mode", "_native")
+    __slots__ = ("_documents", "_faults", "_label", "_mode", "_native")
 
     def __init__(self, native: _shardscape.Result, label: str, mode: str | None, faults: Sequence[str]) -> None:
         self._native, self._label, self._mode, self._faults = native, label, mode, faults
+        self._documents: dict[bool, str] = {}
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -88,7 +93,9 @@ class Result:
                 return json.load(text)
 
     def _document(self, explain: bool = False) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads(self._run(json=True, explain=explain))
+        if explain not in self._documents:  # what was computed stays; every caller has a dict of its own
+            self._documents[explain] = self._run(json=True, explain=explain)
+        document: dict[str, Any] = json.loads(self._documents[explain])
         return document
 
     def _run(self, **options: object) -> str:

@@ -192,12 +192,13 @@ TEST(Disaggregated, UnequalPoolsHaveTheirOwnMemory) {
   const Prediction out = Simulator(setting, {}).run(plan);
   EXPECT_EQ(out.status, Status::memory);
   EXPECT_EQ(out.memory_peak, fits.prefill_memory_peak) << "of the device that is over-full";
-  EXPECT_EQ(memory_of_fullest(setting.system, out), small.memory_capacity());
+  EXPECT_EQ(memory_of_fullest(setting.system, out.peak_in_prefill), small.memory_capacity());
   // The pool that decodes is fuller in bytes, but not by what it has.
   setting.system.prefill_device = twice(twice(setting.system.device));
   const Prediction large = Simulator(setting, {}).run(plan);
   EXPECT_EQ(large.status, Status::ok);
-  EXPECT_EQ(memory_of_fullest(setting.system, large), setting.system.device.memory_capacity());
+  EXPECT_EQ(memory_of_fullest(setting.system, large.peak_in_prefill),
+            setting.system.device.memory_capacity());
 }
 
 TEST(Disaggregated, EachPoolNeedsUnitsForItsPrecision) {

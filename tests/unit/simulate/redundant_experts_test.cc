@@ -57,15 +57,21 @@ model::ExpertShare share_of(const Setting& setting, const ParallelPlan& plan, st
   return model::expert_share(model::OperatorBuilder(setting, key, 1, 1000, model::Mode::decode));
 }
 
+/// By how many standard deviations the largest of 4 and of 6 normal values is expected above their mean (Harter 1961,
+/// Biometrika 48, table 1; of 4: 3 / sqrt(pi) (1/2 + asin(1/3) / pi)).
+constexpr double kLargestOf4 = 1.0294, kLargestOf6 = 1.2672;
+
 // Each of four ranks holds (16 + 4) / 4 experts in place of 4. They even out what one expert is more popular than
-// another, of gamma shape 1, which of 4 experts has the relative variance 1/4; what is left is the chance by which
-// 4,000 choices of each rank fall.
+// another; what is left is the chance by which the 16,000 choices of all ranks fall, each on this one with p = 1/4:
+// binomial, with variance 16,000 p (1 - p). Without them popularities come on top, exponential and independent: the
+// share of four of sixteen has the law Beta(4, 12), whose variance is p (1 - p) / 17. The shares are nearly normal.
 TEST(RedundantExperts, OfBalancedLoadsEvenPopularityOutAndCostMemory) {
-  const double rows = 4000, deviation = std::sqrt(2 * std::log(4.0)) - 0.6, chance = rows * 3 / 4;
-  EXPECT_NEAR(share_of(replica_setting(4, 4), replica_plan(4, 4), 1000).rows,
-              rows + deviation * std::sqrt(chance), 1e-6);
-  EXPECT_NEAR(share_of(replica_setting(4, 0), replica_plan(4, 4), 1000).rows,
-              rows + deviation * std::sqrt(chance * (1 + rows / 4)), 1e-6);
+  const double choices = 16'000, rows = choices / 4, chance = choices * 3 / 16, popularity = 3.0 / 16 / 17;
+  const auto more = [&](std::int64_t redundant) {
+    return share_of(replica_setting(4, redundant), replica_plan(4, 4), 1000).rows - rows;
+  };
+  EXPECT_NEAR(more(4) / (kLargestOf4 * std::sqrt(chance)), 1, 0.05);
+  EXPECT_NEAR(more(0) / (kLargestOf4 * std::sqrt(chance + choices * choices * popularity)), 1, 0.08);
   for (const ExecutionMode mode : {ExecutionMode::hierarchical, ExecutionMode::flattened}) {
     const Prediction plain = predict_replicas(replica_setting(4, 0), replica_plan(4, 4), mode);
     const Prediction copies = predict_replicas(replica_setting(4, 4), replica_plan(4, 4), mode);
@@ -118,13 +124,13 @@ TEST(RedundantExperts, BringTheBusiestDownButNotBelowTheMean) {
   }
 }
 
-// 16 experts and 2 copies on 6 ranks: two ranks have three whole ones where the mean is 16/6. The busiest of 6 has
-// sqrt(2 ln 6) - 0.6 deviations of the binomial law more.
+// 16 experts and 2 copies on 6 ranks: two ranks have three whole ones where the mean is 16/6. Each of the 24,000 choices
+// of all ranks falls on such a one with p = 3/16; the busiest has what the largest of six has more.
 TEST(RedundantExperts, LetExpertsDivideThatDoNot) {
   const Setting s = replica_setting(6, 2);
-  const double rows = 3.0 / 16 * 6 * 4 * 1000;  // rows, where each rank makes 4,000 choices
-  const double deviation = std::sqrt(2 * std::log(6.0)) - 0.6;
-  EXPECT_NEAR(share_of(s, replica_plan(6, 6), 1000).rows, rows + deviation * std::sqrt(rows * 5 / 6), 1e-6);
+  const double choices = 24'000, p = 3.0 / 16;
+  const double more = share_of(s, replica_plan(6, 6), 1000).rows - p * choices;
+  EXPECT_NEAR(more / (kLargestOf6 * std::sqrt(choices * p * (1 - p))), 1, 0.05);
   EXPECT_GT(predict_replicas(s, replica_plan(6, 6)).itl, Seconds(0));
 }
 

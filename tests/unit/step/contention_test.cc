@@ -105,5 +105,36 @@ TEST(Contention, GroupsOfOtherStagesTakeTurns) {
   EXPECT_LT(std::abs(error), 0.25 * (all_at_once / executed.step_time - 1));
 }
 
+TEST(Contention, MessagesBetweenChunksAndHiddenTrafficCostEachOther) {
+  // Two stages of two chunks, each rank with one port for both. Messages make the passes S longer: by so much the step
+  // without data-parallel traffic is longer than over links that take no time. Passes hide H of the gathers: so much
+  // less of them shows than where none may hide. In the H seconds the messages' share of what shows or is hidden is
+  // S / (S + H), and so much of H is lost again: the step is S H / (S + H) longer than with both apart.
+  const auto timed = [](double overlap, double bandwidth) {
+    Setting setting = contended_setting(test::crossbar(4, bandwidth, 1e12 / bandwidth * 1e-9));
+    setting.system.stack.communication.bucket = Bytes(1e6);
+    setting.system.stack.communication.gather_overlap = overlap;
+    ParallelPlan plan = test::plan_of(1, 1, 2, 2);
+    plan.zero_stage = 1;
+    plan.virtual_stages = 2;
+    plan.schedule = ScheduleKind::interleaved;
+    return timed_plan(setting, plan);
+  };
+  const auto without_data = [](const Prediction& p) {
+    return (p.step_time - p.breakdown[TimeClass::data_comm]).value();
+  };
+  constexpr double kPort = 5e9;
+  const Prediction apart = timed(0, kPort), beside = timed(0.2, kPort);
+  const double messages = without_data(apart) - without_data(timed(0, 1e18));
+  const double hidden =
+      (apart.breakdown[TimeClass::data_comm] - beside.breakdown[TimeClass::data_comm]).value();
+  ASSERT_GT(messages, 0);
+  ASSERT_GT(hidden, 0);
+  EXPECT_EQ(apart.contention, Seconds(0));
+  const double cost = messages * hidden / (messages + hidden);
+  EXPECT_NEAR(beside.contention.value() / cost, 1, 1e-6);
+  EXPECT_NEAR((beside.step_time - apart.step_time).value() / (cost - hidden), 1, 1e-6);
+}
+
 }  // namespace
 }  // namespace shardscape
