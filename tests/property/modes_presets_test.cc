@@ -145,6 +145,39 @@ Drawn draw_interleaved(std::uint64_t seed, const yaml::Catalog& catalog) {
   return drawn;
 }
 
+/// Tensor groups that reach over nodes, whose calls meet messages between stages on the adapters.
+Drawn draw_calls_across(std::uint64_t seed, const yaml::Catalog& catalog) {
+  test::ScenarioGenerator random(seed);
+  Drawn drawn;
+  Setting& s = drawn.setting;
+  const char* const stack = random.pick({"fsdp", "hai-llm", "llama3", "maxtext", "megatron-core-plain",
+                                         "megatron-core", "pytorch", "torchtitan"});
+  const char* const cluster = random.pick({"dgx-a100", "dgx-h100", "dgx-h800", "dgx-b200"});
+  s.model = test::llama(16, 4096, 32, 8, 14336, 32000);
+  s.system.stack = yaml::load_stack(catalog, stack).value();
+  const yaml::Cluster machine = yaml::load_cluster(catalog, cluster).value();
+  Problems problems;
+  s.system.fabric = machine.fabric.instantiate(32, problems);
+  EXPECT_TRUE(problems.empty());
+  s.system.device = machine.device;
+  ParallelPlan& plan = drawn.plan;
+  plan.tensor = random.pick({2, 4});
+  plan.pipeline = random.pick({2, 4, 8});
+  plan.context = random.pick({1, 1, 2});
+  plan.data = 32 / (plan.tensor * plan.pipeline * plan.context);
+  plan.schedule =
+      random.pick({ScheduleKind::one_f_one_b, ScheduleKind::interleaved, ScheduleKind::zero_bubble});
+  plan.virtual_stages = plan.schedule == ScheduleKind::interleaved ? 2 : 1;
+  plan.sequence_parallel = random.coin();
+  plan.order =
+      random.pick({RankOrder{PlanAxis::data, PlanAxis::context, PlanAxis::pipeline, PlanAxis::tensor},
+                   RankOrder{PlanAxis::context, PlanAxis::data, PlanAxis::pipeline, PlanAxis::tensor},
+                   RankOrder{PlanAxis::context, PlanAxis::data, PlanAxis::tensor, PlanAxis::pipeline}});
+  s.workload = test::training(4096, plan.data * plan.pipeline * random.pick({1, 2, 4}));
+  drawn.text = test::describe(seed, plan) + ' ' + stack + " on " + cluster;
+  return drawn;
+}
+
 struct Compared {
   std::vector<double> unmarked;  ///< differences, ascending
   int plans = 0, marked = 0, beyond = 0;
@@ -219,6 +252,16 @@ TEST(ModesPresets, AgreeWhereMessagesOfChunksMeetGradients) {
   EXPECT_LE(compared.p95(), 0.025) << compared.texts;
   EXPECT_LE(compared.beyond, compared.plans / 100) << compared.texts;
   EXPECT_LE(compared.marked, compared.plans / 20);
+}
+
+// Messages between stages and calls of tensor groups over nodes want the same adapters.
+TEST(ModesPresets, AgreeWhereMessagesMeetCalls) {
+  const Compared compared =
+      compare(150, 31000, draw_calls_across, [](std::uint64_t, const FabricSpec&) { return FaultSet(); });
+  if (!test::all_seeds()) return;
+  EXPECT_LE(compared.p95(), 0.03) << compared.texts;
+  EXPECT_LE(compared.beyond, compared.plans / 150) << compared.texts;
+  EXPECT_LE(compared.marked, compared.plans / 50);
 }
 
 template <class Draw>

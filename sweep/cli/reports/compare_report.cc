@@ -34,7 +34,7 @@ using compare::Cause;
 Phase phase_of(const Comparison& of) { return of.a.point.setting.workload.phase; }
 bool trains(const Comparison& of) { return phase_of(of) == Phase::training; }
 double capacity_of(const ComparedPlan& of) {
-  return memory_of_fullest(of.point.setting.system, of.prediction).value();
+  return memory_of_fullest(of.point.setting.system, of.prediction.peak_in_prefill).value();
 }
 
 std::string bar_name(const Bar& bar, const Comparison& of) {

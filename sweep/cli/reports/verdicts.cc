@@ -139,8 +139,8 @@ std::string long_request(const std::filesystem::path& trace, const Setting& sett
   const WorkloadSpec& load = setting.workload;
   if (prediction.reason != Reason::memory_capacity || !load.load || !load.load->trace) return "";
   const double cache = prediction.memory.kv_cache.value();
-  const double room =
-      memory_of_fullest(setting.system, prediction).value() - (prediction.memory_peak.value() - cache);
+  const double room = memory_of_fullest(setting.system, prediction.peak_in_prefill).value() -
+                      (prediction.memory_peak.value() - cache);
   if (!(cache > 0 && room > 0)) return "";
   const std::vector<TraceRequest>& requests = load.load->trace->requests;
   const auto tokens = [](const TraceRequest& of) { return std::int64_t{of.prompt} + of.output; };
