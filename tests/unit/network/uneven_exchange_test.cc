@@ -114,6 +114,29 @@ TEST(Exchange, KernelsSendEachDomainOneCopyOfAToken) {
   EXPECT_NEAR(seconds({0.05, 0.05, 0.5, 0.4}), 0.99 / 0.75 * even, 1e-12 * even);
 }
 
+TEST(Exchange, KernelsOfMembersThatAreAheadSendBefore) {
+  // The same nodes, with loads of 0.1, 0.1, 1 and 0.8 of the busiest's. The second node has nearly all copies of tokens,
+  // which its members send back in equal parts: the other one begins a fifth of the work before the busiest.
+  FabricSpec spec{"nodes",
+                  {test::dimension("inner", DimensionKind::switched, {2}, 1e14),
+                   test::dimension("outer", DimensionKind::switched, {2}, kWireRate)}};
+  spec.dimensions.back().scope = LinkScope::scale_out;
+  const Fabric fabric(spec);
+  StackProfile::Communication communication = test::plain_stack().communication;
+  CollectiveSetup setup{
+      fabric, communication, BytesPerSecond(1e12), nullptr, {.hidden = 1024, .top_k = 2, .experts = 4}};
+  setup.expert_shares = {0.05, 0.05, 0.5, 0.4};
+  const CollectivePrices prices(setup);
+  const CollectiveKey combine{CollectiveOp::expert_combine, Bytes(1e8), whole_group(4)};
+  const double whole = prices.time(combine).value();
+  const auto sooner = [&](double work) {
+    return -prices.shift_by_loads({}, combine, Seconds(work)).combine.value() / whole;
+  };
+  EXPECT_NEAR(sooner(0), 0, 1e-9);
+  EXPECT_NEAR(sooner(whole), 0.2, 1e-9);
+  EXPECT_NEAR(sooner(10 * whole), 0.5, 1e-9);  // it has gone altogether
+}
+
 TEST(Exchange, OneSimulationTellsAllBytes) {
   // A ring of six, where flows share links unevenly: whatever the bytes, the priced time is the simulated one.
   ExchangeMachine machine(
