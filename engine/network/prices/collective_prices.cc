@@ -89,10 +89,18 @@ CollectivePrices::LoadShift CollectivePrices::shift_by_loads(const CollectiveKey
   CollectiveKey of_few = combine;
   of_few.op = CollectiveOp::last_combine;
   const Seconds alone = is_exchange(combine.op) ? Seconds(0) : healthy_->time_on_links(of_few);
-  const BusiestExchange of{healthy_->time_on_links(dispatch).value(),
-                           healthy_->time_on_links(combine).value(), work.value(), alone.value(),
-                           out > 0 ? back / out : 0};
-  return {Seconds(last_to_end(senders, of) - of.combine), Seconds(crowded_dispatch(senders, of))};
+  BusiestExchange of{healthy_->time_on_links(dispatch).value(), healthy_->time_on_links(combine).value(),
+                     work.value(), alone.value(), out > 0 ? back / out : 0};
+  const Seconds crowded(crowded_dispatch(senders, of));
+  of.dispatch += healthy_->beyond_links(dispatch.op, Bytes(out), dispatch.group).value();
+  // Kernels take what they take, however soon their links are done.
+  OperationCosts& costs = healthy_->operation(combine.op, combine.group);
+  const ChosenWay chosen = healthy_->choose(costs, back);
+  const auto whole = [&](double on_links) {
+    return on_links + healthy_->beyond_links(costs, costs.ways[chosen.way], back, on_links, memory_share_);
+  };
+  const double sooner = of.combine - last_to_end(senders, of);
+  return {Seconds(whole(chosen.seconds - sooner) - whole(chosen.seconds)), crowded};
 }
 
 Seconds CollectivePrices::late_exchange(const CollectiveKey& combine, Seconds lead, double gone) const {
