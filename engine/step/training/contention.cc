@@ -32,7 +32,7 @@ constexpr double kMet = 0.9;
 constexpr double kContextOpen = 0.09, kCallsOpen = 0.4, kApartOpen = 0.1;
 
 /// The share of what early combines may make dispatches to busy experts longer that is left open: none of it is priced.
-/// Of 2,000 random plans with unequal loads six are marked for it that differ by 3 % to 17 %, and 1.3 % of all.
+/// Of 2,000 random plans with unequal loads 24 are marked for it, six of which execution moves by 3.5 to 17 %.
 constexpr double kCrowdedOpen = 0.8;
 
 /// The share of what messages between chunks and traffic of once a step cost each other that may be wrong: of 377
