@@ -405,7 +405,7 @@ TEST(LawsExperts, ASharedExpertMakesNoStepShorter) {
 
 // Kernels that send a copy of a token to each rank or node, in unequal loads: in both modes alike, and sooner there
 // than an all-to-all of a copy for each expert. Between nodes 3 %: what ranks with few tokens send back early leaves
-// their node's links to the others, which hierarchical pricing does not see of kernels.
+// their node's links to the others, or meets what is sent to these.
 TEST(LawsExperts, KernelsSendUnequalLoadsInBothModes) {
   for (const std::int64_t gpus : {8, 16}) {
     for (const double exponent : {0.3, 1.2}) {

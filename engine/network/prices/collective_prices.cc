@@ -76,18 +76,31 @@ Seconds CollectivePrices::saved_in_row(const CollectiveKey& key, const Gaps& bet
   return Seconds(saved_in_row(costs, links, sent, between));
 }
 
-Seconds CollectivePrices::late_combine(Bytes bytes, const RankGroup& group, Seconds work,
-                                       const Slice& slice) const {
-  const CollectiveKey combine{CollectiveOp::combine, bytes, group, 1, slice};
-  const Seconds all = time(combine);
-  if (combine.nothing()) return all;
-  const std::vector<double> shares = healthy_->experts().skew_of(CollectiveOp::combine, group).shares;
-  if (shares.size() < 2 || unreachable()) return all;
-  const auto [least, most] = std::ranges::minmax(shares);
-  const Seconds alone = time({CollectiveOp::last_combine, bytes, group, 1, slice});
-  if (unreachable()) return all;
-  const Seconds sick = added_by_faults(combine), well = all - sick;
-  return std::clamp(well - (1 - least / most) * work, std::min(alone, well), well) + sick;
+CollectivePrices::LoadShift CollectivePrices::shift_by_loads(const CollectiveKey& dispatch,
+                                                             const CollectiveKey& combine,
+                                                             Seconds work) const {
+  if (combine.nothing() || unreachable()) return {};
+  const ExpertTraffic::Senders& known = healthy_->operation(combine.op, combine.group).senders;
+  if (known.loads.empty()) return {};
+  const ExpertTraffic::Senders senders = known;  // what is asked below may forget it
+  const double back = healthy_->wire_bytes(combine.op, combine.bytes, combine.group).value(),
+               out = healthy_->wire_bytes(dispatch.op, dispatch.bytes, dispatch.group).value();
+  // What kernels send beyond a domain its members send in equal parts, so that the busiest has no more than others.
+  CollectiveKey of_few = combine;
+  of_few.op = CollectiveOp::last_combine;
+  const Seconds alone = is_exchange(combine.op) ? Seconds(0) : healthy_->time_on_links(of_few);
+  BusiestExchange of{healthy_->time_on_links(dispatch).value(), healthy_->time_on_links(combine).value(),
+                     work.value(), alone.value(), out > 0 ? back / out : 0};
+  const Seconds crowded(crowded_dispatch(senders, of));
+  of.dispatch += healthy_->beyond_links(dispatch.op, Bytes(out), dispatch.group).value();
+  // Kernels take what they take, however soon their links are done.
+  OperationCosts& costs = healthy_->operation(combine.op, combine.group);
+  const ChosenWay chosen = healthy_->choose(costs, back);
+  const auto whole = [&](double on_links) {
+    return on_links + healthy_->beyond_links(costs, costs.ways[chosen.way], back, on_links, memory_share_);
+  };
+  const double sooner = of.combine - last_to_end(senders, of);
+  return {Seconds(whole(chosen.seconds - sooner) - whole(chosen.seconds)), crowded};
 }
 
 Seconds CollectivePrices::late_exchange(const CollectiveKey& combine, Seconds lead, double gone) const {

@@ -101,12 +101,20 @@ class CollectivePrices {
     return healthy_->time_within_slice(key, memory_share_);
   }
 
-  /// Time of a combine that follows work of the members in proportion to their loads, `work` for the busiest: how much
-  /// later than that work it ends. The others have begun to send before. So it takes at least what the busiest members
-  /// take without them, and what all of them take from the earliest possible beginning; the longer of the two stands.
-  /// Time that sick links add to the combine is added.
-  [[nodiscard]] Seconds late_combine(Bytes bytes, const RankGroup& group, Seconds work,
-                                     const Slice& slice = {}) const;
+  /// What unequal loads change about a dispatch and a combine, by the library or by kernels, with work of the members in
+  /// proportion to their loads in between, `work` for the busiest, beside what each of both takes if all begin it
+  /// together.
+  struct LoadShift {
+    /// By which the combine ends later, at most 0: the others begin it before the busiest. Members of a domain send over
+    /// the same links, which are done with what is sent from some moment on no sooner than that takes: of these bounds
+    /// the longest stands, but no less than what the busiest members take alone.
+    Seconds combine;
+    /// By which what the others send early makes the dispatch to the busiest longer, if it meets all of it. How early
+    /// they are depends on when each of them has left the exchange before.
+    Seconds dispatch;
+  };
+  [[nodiscard]] LoadShift shift_by_loads(const CollectiveKey& dispatch, const CollectiveKey& combine,
+                                         Seconds work) const;
   /// Time of a combine by kernels, in which members send equally much, behind work that lasts `lead` seconds longer on
   /// one of them than with balanced loads: by then the share `gone` of the others has sent, as far as that takes no
   /// longer. What the late one sends alone is left, and what kernels take beyond links.

@@ -3,8 +3,11 @@
 #include "engine/network/prices/expert_traffic.h"
 
 #include <algorithm>
+#include <functional>
+#include <limits>
 #include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "engine/base/check.h"
@@ -88,6 +91,80 @@ Skew ExpertTraffic::skew_of(CollectiveOp op, std::size_t members) const {
     for (double& share : skew.shares) share = share < least ? 0 : share;
   }
   return skew;
+}
+
+ExpertTraffic::Senders ExpertTraffic::senders_of(CollectiveOp op, const SiblingGroups& groups) const {
+  if (op != CollectiveOp::combine && op != CollectiveOp::expert_combine) return {};
+  if (setup_.expert_shares.empty()) return {};
+  Senders senders{member_shares(groups.size), skew_of(op, groups).shares,
+                  places_of(setup_.fabric, groups.group(0), LinkScope::scale_out)};
+  const double most = std::ranges::max(senders.loads);
+  for (double& load : senders.loads) load /= most;
+  // Within one domain each member has links of its own.
+  if (most_domains(setup_.fabric, groups) <= 1)
+    std::iota(senders.domains.begin(), senders.domains.end(), std::int64_t{0});
+  return senders;
+}
+
+double crowded_dispatch(const ExpertTraffic::Senders& senders, const BusiestExchange& of) {
+  const std::size_t busiest =
+      static_cast<std::size_t>(std::ranges::max_element(senders.loads) - senders.loads.begin());
+  const bool apart = std::ranges::adjacent_find(senders.domains, std::equal_to<>()) == senders.domains.end();
+  struct Flow {
+    double begins, left;
+  };
+  std::vector<Flow> combines;
+  for (std::size_t i = 0; i < senders.loads.size(); ++i) {
+    if (i == busiest || (!apart && senders.domains[i] == senders.domains[busiest])) continue;
+    combines.push_back({senders.loads[i] * (of.dispatch + of.work),
+                        of.ratio * of.dispatch * senders.parts[i] / senders.parts[busiest]});
+  }
+  const double flows = static_cast<double>(combines.size());
+  for (Flow& flow : combines) flow.left /= flows;
+  double now = 0, left = of.dispatch / std::max(1.0, flows);  // of each of the dispatch's flows
+  for (; left > 0 && flows > 0;) {
+    double under_way = flows, until = std::numeric_limits<double>::infinity(), least = left;
+    for (const Flow& flow : combines) {
+      if (flow.left <= 0) continue;
+      if (flow.begins > now) {
+        until = std::min(until, flow.begins);
+        continue;
+      }
+      under_way += 1;
+      least = std::min(least, flow.left);
+    }
+    const double each = std::min(least, (until - now) / under_way);
+    for (Flow& flow : combines)
+      if (flow.begins <= now) flow.left = flow.left > each ? flow.left - each : 0;
+    left = left > each ? left - each : 0;
+    now = each < least ? until : now + each * under_way;
+  }
+  return std::max(0.0, now - of.dispatch);
+}
+
+double last_to_end(const ExpertTraffic::Senders& senders, const BusiestExchange& of) {
+  struct Sent {
+    std::int64_t domain;
+    double before;  ///< the end of the busiest member's work, seconds
+    double part;
+  };
+  std::vector<Sent> sent;
+  for (std::size_t i = 0; i < senders.loads.size(); ++i)
+    sent.push_back({senders.domains[i], (1 - senders.loads[i]) * (of.dispatch + of.work), senders.parts[i]});
+  std::ranges::sort(sent, [](const Sent& a, const Sent& b) {
+    return std::pair(a.domain, a.before) < std::pair(b.domain, b.before);
+  });
+  const auto each_sum = [&](const auto& visit) {  // of what a domain sends from some moment on
+    double sum = 0;
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+      if (i > 0 && sent[i].domain != sent[i - 1].domain) sum = 0;
+      visit(sent[i].before, sum += sent[i].part);
+    }
+  };
+  double most = 0, last = std::min(of.alone, of.combine);
+  each_sum([&](double /*before*/, double sum) { most = std::max(most, sum); });
+  each_sum([&](double before, double sum) { last = std::max(last, sum / most * of.combine - before); });
+  return last;
 }
 
 ExpertTraffic::Reach ExpertTraffic::reach_of(CollectiveOp op, const SiblingGroups& groups) const {

@@ -45,6 +45,14 @@ class ExpertTraffic {
   [[nodiscard]] Skew skew_of(CollectiveOp op, const RankGroup& group) const;
   [[nodiscard]] Skew skew_of(CollectiveOp op, const SiblingGroups& groups) const;
 
+  /// The members of a group of experts with unequal loads, as senders of a combine.
+  struct Senders {
+    std::vector<double> loads;  ///< of their work, over the busiest member's; empty where they are equal
+    std::vector<double> parts;  ///< of what all of them send
+    std::vector<std::int64_t> domains;  ///< whose links they send over
+  };
+  [[nodiscard]] Senders senders_of(CollectiveOp op, const SiblingGroups& groups) const;
+
   /// How far the messages of an exchange go; operations that are none have the defaults.
   struct Reach {
     double domains = 1;     ///< NVLink domains that a group spans
@@ -66,5 +74,18 @@ class ExpertTraffic {
 
   const CollectiveSetup& setup_;
 };
+
+/// What the busiest member of a group with unequal loads waits for around its work, in seconds.
+struct BusiestExchange {
+  double dispatch = 0, combine = 0;  ///< that their links are busy for if all members begin together
+  double work = 0;                   ///< in between
+  double alone = 0;                  ///< of the combine, if only the busiest members send
+  double ratio = 1;                  ///< of the bytes of a combine to those of the dispatch
+};
+/// Seconds by which the dispatch to the busiest member takes longer, since the combines of others, who have fewer tokens
+/// and are through with them, come over the same links. Flows there share them evenly. O(n^2) in members.
+double crowded_dispatch(const ExpertTraffic::Senders& senders, const BusiestExchange& of);
+/// Seconds from the end of the busiest member's work to that of the combine.
+double last_to_end(const ExpertTraffic::Senders& senders, const BusiestExchange& of);
 
 }  // namespace shardscape::network

@@ -110,6 +110,7 @@ OperationCosts HealthyCosts::analysed(CollectiveOp op, const RankGroup& group, s
   costs.node_link = node_link(op, groups);
   costs.closed = costs.node_link > BytesPerSecond(0) || is_exchange(op);
   costs.reach = experts_.reach_of(op, groups);
+  costs.senders = experts_.senders_of(op, groups);
   if (costs.closed) {
     Way way = way_in_node(op, groups.size);
     if (costs.reach.domains > 1) way.far_steps = way.steps;

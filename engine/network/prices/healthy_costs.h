@@ -99,6 +99,7 @@ struct OperationCosts {
   BytesPerSecond node_link;
   bool closed = false;  ///< a closed form may apply: that of a node's protocols, or of an exchange of experts
   ExpertTraffic::Reach reach;
+  ExpertTraffic::Senders senders;
   double busiest = 1;                   ///< bytes of the busiest member over those of a mean one
   HandyMemo<double, ChosenWay> chosen;  ///< key: bytes of one call, as the network counts them
 

@@ -79,8 +79,8 @@ EnumArray<ParallelGroup, Seconds> LayerTimer::price_calls(const PartCost& part) 
   };
   EnumArray<ParallelGroup, Seconds> times = call_times(
       part, prices.setting.system.stack.communication, time_of,
-      [&](const model::CollectiveCall& call, Seconds before) {
-        return prices.collectives.late_combine(call.bytes, prices.groups[call.group], before, prices.slice);
+      [&](const model::CollectiveCall& dispatch, const model::CollectiveCall& combine, Seconds between) {
+        return time_of(combine) + prices.shift_by_loads(dispatch, combine, between).combine;
       });
   times[ParallelGroup::expert] += crowding(part, prices);
   times[ParallelGroup::expert] -= hidden_by_lead(part, prices);

@@ -133,28 +133,34 @@ std::vector<model::Operator> training_operators(LayerKind kind, const Setting& s
                                                 const model::LayerKey& key);
 
 /// Seconds of a part's calls by the kind of their groups, less what is hidden for tensor groups. `time(call)`: seconds
-/// of one call; `late_combine(call, work)`: of a combine behind so much work of the busiest rank, its dispatch included
-/// (CollectivePrices::late_combine).
-template <class Time, class LateCombine>
+/// of one call; `late(dispatch, combine, work)`: of a combine behind a dispatch and so much work of the busiest rank
+/// (CollectivePrices::shift_by_loads).
+template <class Time, class Late>
 EnumArray<ParallelGroup, Seconds> call_times(const PartCost& part, const StackProfile::Communication& stack,
-                                             const Time& time, const LateCombine& late_combine) {
+                                             const Time& time, const Late& late) {
   EnumArray<ParallelGroup, Seconds> sum;
   Seconds work = part.experts;
+  const PartCost::Call* dispatch = nullptr;
+  boost::container::small_vector<const PartCost::Call*, 2> combines;
   boost::container::small_vector<Seconds, 8> beside(stack.tensor_overlap > 0 ? part.works.size() : 0);
   for (const PartCost::Call& call : part.calls) {
-    if (call.op == network::CollectiveOp::combine) continue;
+    const bool exchange = call.group == ParallelGroup::expert;
+    if (exchange && call.piece > 0) {
+      combines.push_back(&call);
+      continue;
+    }
+    if (exchange) dispatch = &call;
     const Seconds one = time(call);
     const bool hides = !beside.empty() && call.hider >= 0;
     (hides ? beside[static_cast<std::size_t>(call.hider)] : sum[call.group]) += call.repeats * one;
-    if (call.op == network::CollectiveOp::dispatch) work += one;
+    if (call.group == ParallelGroup::expert_tensor) work += call.repeats * one;
   }
   for (std::size_t i = 0; i < beside.size(); ++i) {
     Seconds room = part.works[i];
     sum[ParallelGroup::tensor] += beside[i] - hide(beside[i], stack.tensor_overlap, room);
   }
-  for (const model::CollectiveCall& call : part.calls) {
-    if (call.op == network::CollectiveOp::combine) sum[call.group] += call.repeats * late_combine(call, work);
-  }
+  for (const PartCost::Call* const call : combines)
+    sum[call->group] += call->repeats * late(*dispatch, *call, work);
   return sum;
 }
 

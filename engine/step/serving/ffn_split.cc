@@ -91,7 +91,7 @@ class SplitIterations {
                      ? Seconds(0)
                      : collectives_.time({call.op, call.bytes, layout_.group(call.group)});
         },
-        [](const model::CollectiveCall&, Seconds) { return Seconds(0); });
+        [](const model::CollectiveCall&, const model::CollectiveCall&, Seconds) { return Seconds(0); });
     for (const ParallelGroup group : enum_values<ParallelGroup>())
       time[class_of(group)] += seconds[group].value();
   }

@@ -64,14 +64,14 @@ IterationCosts::Amounts IterationCosts::amounts(const PartCost& layer) {
   const auto times = call_times(
       layer, in_.setting.system.stack.communication,
       [&](const model::CollectiveCall& call) {
-        const network::CollectiveKey asked{call.op, call.bytes, layout_.group(call.group)};
-        const bool back = call.op == network::CollectiveOp::expert_combine ||
-                          call.op == network::CollectiveOp::low_latency_combine;
-        return back ? collectives_.late_exchange(asked, layer.lead, layer.idler_others)
-                    : collectives_.time(asked);
+        return collectives_.time({call.op, call.bytes, layout_.group(call.group)});
       },
-      [&](const model::CollectiveCall& call, Seconds work) {
-        return collectives_.late_combine(call.bytes, layout_.group(call.group), work);
+      [&](const model::CollectiveCall& /*dispatch*/, const model::CollectiveCall& call, Seconds /*work*/) {
+        const network::CollectiveKey asked{call.op, call.bytes, layout_.group(call.group)};
+        const bool kernels = call.op == network::CollectiveOp::expert_combine ||
+                             call.op == network::CollectiveOp::low_latency_combine;
+        return kernels ? collectives_.late_exchange(asked, layer.lead, layer.idler_others)
+                       : collectives_.time(asked);
       });
   for (const ParallelGroup group : enum_values<ParallelGroup>()) sum.comm[group] = times[group].value();
   return sum;

@@ -114,6 +114,29 @@ TEST(Exchange, KernelsSendEachDomainOneCopyOfAToken) {
   EXPECT_NEAR(seconds({0.05, 0.05, 0.5, 0.4}), 0.99 / 0.75 * even, 1e-12 * even);
 }
 
+TEST(Exchange, KernelsOfMembersThatAreAheadSendBefore) {
+  // The same nodes, with loads of 0.1, 0.1, 1 and 0.8 of the busiest's. The second node has nearly all copies of tokens,
+  // which its members send back in equal parts: the other one begins a fifth of the work before the busiest.
+  FabricSpec spec{"nodes",
+                  {test::dimension("inner", DimensionKind::switched, {2}, 1e14),
+                   test::dimension("outer", DimensionKind::switched, {2}, kWireRate)}};
+  spec.dimensions.back().scope = LinkScope::scale_out;
+  const Fabric fabric(spec);
+  StackProfile::Communication communication = test::plain_stack().communication;
+  CollectiveSetup setup{
+      fabric, communication, BytesPerSecond(1e12), nullptr, {.hidden = 1024, .top_k = 2, .experts = 4}};
+  setup.expert_shares = {0.05, 0.05, 0.5, 0.4};
+  const CollectivePrices prices(setup);
+  const CollectiveKey combine{CollectiveOp::expert_combine, Bytes(1e8), whole_group(4)};
+  const double whole = prices.time(combine).value();
+  const auto sooner = [&](double work) {
+    return -prices.shift_by_loads({}, combine, Seconds(work)).combine.value() / whole;
+  };
+  EXPECT_NEAR(sooner(0), 0, 1e-9);
+  EXPECT_NEAR(sooner(whole), 0.2, 1e-9);
+  EXPECT_NEAR(sooner(10 * whole), 0.5, 1e-9);  // it has gone altogether
+}
+
 TEST(Exchange, OneSimulationTellsAllBytes) {
   // A ring of six, where flows share links unevenly: whatever the bytes, the priced time is the simulated one.
   ExchangeMachine machine(
@@ -133,7 +156,8 @@ TEST(Exchange, OneSimulationTellsAllBytes) {
 
 TEST(Exchange, ACombineEndsSoonerWhereTheOthersHaveGone) {
   // Two nodes of two: a message to the other place of the other node first goes to that place in its own. Each way out
-  // of the first node carries what both its members send to one of the other's: 0.1 B + 0.4 B; the busiest alone 0.4.
+  // of a node carries what both its members send to one of the other's: 0.1 B + 0.4 B, and 0.3 B + 0.2 B; the busiest
+  // alone 0.4. So does each way in of a dispatch: 2 x 0.4 B to the busiest.
   FabricSpec spec{"nodes",
                   {test::dimension("inner", DimensionKind::switched, {2}, 1e14),
                    test::dimension("outer", DimensionKind::switched, {2}, kWireRate)}};
@@ -141,14 +165,28 @@ TEST(Exchange, ACombineEndsSoonerWhereTheOthersHaveGone) {
   ExchangeMachine machine(spec);
   machine.share_experts(kMemberShares);
   const double bytes = 1e9, unit = bytes / kWireRate;
-  const auto after = [&](double work) {
-    return machine.model.late_combine(Bytes(bytes), whole_group(4), Seconds(work)).value();
+  const CollectiveKey combine{CollectiveOp::combine, Bytes(bytes), whole_group(4)};
+  const auto shift = [&](double work, double dispatched) {
+    const CollectiveKey dispatch{CollectiveOp::dispatch, Bytes(dispatched), whole_group(4)};
+    return machine.model.shift_by_loads(dispatch, combine, Seconds(work));
+  };
+  const auto after = [&](double work, double dispatched = 0) {
+    return (machine.model.time(combine) + shift(work, dispatched).combine).value();
   };
   EXPECT_NEAR(machine.seconds(CollectiveOp::combine, bytes, 4), 0.5 * unit, 1e-9 * unit);
   EXPECT_NEAR(after(0), 0.5 * unit, 1e-9 * unit);
-  // The idlest, with a quarter of the load, begins three quarters of the work before the busiest.
-  EXPECT_NEAR(after(0.1 * unit), (0.5 - 0.075) * unit, 1e-9 * unit);
+  // The idlest, with a quarter of the load, begins three quarters of the work before the busiest; but of the other
+  // node, whose two send as much, the first begins only a half of the work before.
+  EXPECT_NEAR(after(0.1 * unit), (0.5 - 0.05) * unit, 1e-9 * unit);
   EXPECT_NEAR(after(unit), 0.4 * unit, 1e-9 * unit);
+  // A dispatch of as many bytes takes 0.8 units to the busiest. Behind it all others have begun long before.
+  EXPECT_NEAR(after(0, bytes), 0.4 * unit, 1e-9 * unit);
+  // The two members of the other node, with a half and three quarters of the busiest's load, are through with their
+  // dispatch and no work at 0.4 and 0.6, and send it 0.2 and 0.3. Until then its own two flows of 0.4 each have had
+  // 0.2, then a third of 0.2, so that 0.4 / 3 of each is left, as of the first combine. Of four flows each gets a
+  // fourth: all three end at 0.6 + 4 x 0.4 / 3, instead of at 0.8.
+  EXPECT_NEAR(shift(0, bytes).dispatch.value(), (0.6 + 1.6 / 3 - 0.8) * unit, 1e-6 * unit);
+  EXPECT_EQ(shift(unit, bytes).dispatch.value(), 0);  // with as much work none is through
   machine.share_experts({});
   EXPECT_EQ(after(unit), machine.seconds(CollectiveOp::all_to_all, bytes, 4));
 }

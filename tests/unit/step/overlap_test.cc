@@ -111,9 +111,8 @@ TEST(Overlap, CallsOfALayerShareTheWorkBesideThem) {
     stack.tensor_overlap = overlap;
     return step::call_times(
         part, stack, [](const model::CollectiveCall& /*call*/) { return Seconds(3); },
-        [](const model::CollectiveCall& /*call*/, Seconds /*work*/) {
-          return Seconds(0);
-        })[ParallelGroup::tensor];
+        [](const model::CollectiveCall& /*dispatch*/, const model::CollectiveCall& /*combine*/,
+           Seconds /*work*/) { return Seconds(0); })[ParallelGroup::tensor];
   };
   EXPECT_DOUBLE_EQ(shown(0).value(), 9);
   EXPECT_DOUBLE_EQ(shown(0.5).value(), 6);
