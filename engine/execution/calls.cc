@@ -1,5 +1,7 @@
 #include "engine/execution/calls.h"
 
+#include "engine/base/check.h"
+
 namespace shardscape::execution {
 
 namespace {
@@ -21,6 +23,7 @@ void CallBoard::reset(const Programs& programs) {
 std::int32_t CallBoard::enter(std::int32_t communicator, std::int32_t call, std::int32_t lane,
                               std::int32_t rank, std::int32_t number) {
   Window& window = windows_[static_cast<std::size_t>(communicator)];
+  SHARDSCAPE_CHECK(number >= window.first, number, window.first);  // no member enters a call that has ended
   const auto at = static_cast<std::size_t>(number - window.first);
   while (window.instances.size() <= at) window.instances.push(kNone);
   std::int32_t& id = window.instances[at];

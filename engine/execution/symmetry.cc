@@ -145,7 +145,8 @@ class Objects {
     });
   }
 
-  /// Ranks enter and leave calls by gates, and send and receive through channels.
+  /// Ranks enter and leave calls by gates, and send and receive through channels. Gates of another lane are others, even
+  /// where they send the same.
   template <class Meet>
   void ranks_meet(Meet meet) const {
     for (std::int32_t lane = 0; lane < p_.lanes; ++lane) {
@@ -156,8 +157,9 @@ class Objects {
         const std::vector<CallTraffic>& calls = p_.communicators[c].calls;
         for (std::size_t call = 0; call < calls.size(); ++call) {
           const std::size_t position = call * at(p_.lanes) + at(lane), first = gates_of(c, call);
-          meet(at(rank), way(How::entry, position), first + at(calls[call].entry[member]), way(How::entry));
-          meet(at(rank), way(How::exit, position), first + at(calls[call].exit[member]), way(How::exit));
+          const std::uint32_t enters = way(How::entry, position), leaves = way(How::exit, position);
+          meet(at(rank), enters, first + at(calls[call].entry[member]), enters);
+          meet(at(rank), leaves, first + at(calls[call].exit[member]), leaves);
         }
       }
     }

@@ -163,7 +163,7 @@ Drawn draw_calls_across(std::uint64_t seed, const yaml::Catalog& catalog) {
   ParallelPlan& plan = drawn.plan;
   plan.tensor = random.pick({2, 4});
   plan.pipeline = random.pick({2, 4, 8});
-  plan.context = random.pick({1, 1, 2});
+  plan.context = plan.tensor * plan.pipeline < 32 ? random.pick({1, 1, 2}) : 1;
   plan.data = 32 / (plan.tensor * plan.pipeline * plan.context);
   plan.schedule =
       random.pick({ScheduleKind::one_f_one_b, ScheduleKind::interleaved, ScheduleKind::zero_bubble});
@@ -474,6 +474,32 @@ TEST(ModesPresets, AgreeWhereGathersRunThroughReplicas) {
                      executed = in_mode(ExecutionMode::flattened);
     EXPECT_NEAR(executed.step_time / priced.step_time, 1, 0.02);
   }
+}
+
+// Calls of two lanes of a rank may send the same to the same ranks: one of them does not stand for the other.
+TEST(ModesPresets, AgreeWhereCallsOfTwoGroupsAreAlike) {
+  const yaml::Catalog catalog({test::source_dir()});
+  Setting s;
+  test::ScenarioGenerator random(0);
+  s.model = short_model(random, true);
+  s.model.layers = 11;
+  s.model.moe->expert_ffn_hidden = 4096;
+  s.system.stack = yaml::load_stack(catalog, "nanotron-a").value();
+  const yaml::Cluster machine = yaml::load_cluster(catalog, "dgx-h800").value();
+  Problems problems;
+  s.system.fabric = machine.fabric.instantiate(32, problems);
+  s.system.device = machine.device;
+  s.workload = test::training(8192, 48);
+  ParallelPlan plan = test::plan_of(2, 2, 4, 2);
+  plan.sequence_parallel = true;
+  plan.recompute = Recompute::selective;
+  plan.microbatch = 2;
+  plan.expert = 4;
+  plan.zero_stage = 2;
+  const auto in_mode = [&](ExecutionMode mode) {
+    return Simulator(s, {.time_infeasible = true, .mode = mode}).run(plan).step_time;
+  };
+  EXPECT_NEAR(in_mode(ExecutionMode::flattened) / in_mode(ExecutionMode::hierarchical), 1, 0.02);
 }
 
 TEST(ModesPresets, CheckedStepsAreExecutedWhereTheyAreMarked) {

@@ -29,6 +29,7 @@ struct TimedStage {
   Seconds data_tail;                    ///< data-parallel traffic that is left after the passes
   Seconds gather_hidden;                ///< of the gather of updated weights, beside forwards
   Seconds messages;                     ///< to other stages, one after the other
+  std::span<const double> transfers;    ///< seconds of one, by boundary; a single entry holds for all
   Seconds messages_shown;        ///< by how much the passes end later because of messages between stages
   Breakdown shown;               ///< of the passes, with data-parallel traffic
   std::span<const double> ends;  ///< seconds at which the passes of each stage end

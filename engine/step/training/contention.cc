@@ -182,12 +182,14 @@ class ContentionSum {
     const bool blocks = !in_.setting.system.stack.communication.pipeline_async;
     const double share = step.messages / step.step;
     if (blocks || share * (calls_.time / step.step) < kWorthMeeting) return most;
-    each_boundary([&](network::OperationCosts& boundary) {
+    const double longest = std::ranges::max(step.transfers);
+    each_boundary([&](network::OperationCosts& boundary, std::size_t number) {
+      const double seconds = step.transfers.size() == 1 ? longest : step.transfers[number];
       Breakdown longer;
       for (const ContendedCalls::Sent& sent : calls_.sent) {
         const CollectiveCall& call = *calls_.calls[sent.call].call;
         if (collectives_.healthy().meet(boundary, prices_.healthy(call)))
-          longer[class_of(call.group)] += share * sent.seconds;
+          longer[class_of(call.group)] += share * (seconds / longest) * sent.seconds;
       }
       if (longer.total() > most.total()) most = longer;
     });
@@ -265,19 +267,19 @@ class ContentionSum {
   }
 
  private:
-  /// Calls use(boundary) for each boundary between stages.
+  /// Calls use(boundary, its number) for each boundary between stages.
   template <class Use>
   void each_boundary(const Use& use) const {
     const network::HealthyCosts& healthy = collectives_.healthy();
     const network::RankGroup& stages = groups_[ParallelGroup::pipeline];
     for (std::int32_t b = 0; b + (in_.pipeline.wraps() ? 0 : 1) < in_.plan.pipeline; ++b)
-      use(healthy.boundary(healthy.boundaries(stages), stages, b));
+      use(healthy.boundary(healthy.boundaries(stages), stages, b), static_cast<std::size_t>(b));
   }
 
   /// Whether traffic uses links that messages between stages use.
   [[nodiscard]] bool meets_messages(const ContendedData::Traffic& traffic) const {
     bool any = false;
-    each_boundary([&](network::OperationCosts& boundary) {
+    each_boundary([&](network::OperationCosts& boundary, std::size_t /*number*/) {
       any = any || std::ranges::any_of(traffic.sent, [&](const ContendedData::Sent& sent) {
               return collectives_.healthy().meet(boundary, sent.part.key(groups_));
             });

@@ -224,6 +224,7 @@ TimedStage timed_stage(const TrainingStep& in, const StepTimes& times, std::size
                     times.tails[stage].data_comm - times.tails[stage].lost,
                     times.tails[stage].hidden.all(),
                     Seconds(2.0 * in.pipeline.forwards() * times.pipeline.transfer.longest()),
+                    times.pipeline.transfer.seconds,
                     messages_shown(times, stage),
                     busy,
                     times.pipeline.end,
