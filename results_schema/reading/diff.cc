@@ -25,8 +25,11 @@ std::string first_different_line(const std::string& a, const std::string& b) {
     const bool more_a = static_cast<bool>(std::getline(in_a, text_a));
     const bool more_b = static_cast<bool>(std::getline(in_b, text_b));
     if (!more_a && !more_b) return titles;
-    if (!text_a.empty() && text_a.front() != ' ') part = key(text_a);
+    for (const std::string& text : {text_b, text_a})
+      if (!text.empty() && text.front() != ' ') part = key(text);
     if (text_a == text_b) continue;
+    const bool parts_differ = !text_b.empty() && text_b.front() != ' ' && key(text_a) != key(text_b);
+    if (parts_differ && !text_a.empty() && text_a.front() != ' ') part += " and " + key(text_b);
     if (key(text_a) != key(text_b))
       return fmt::format("from line {} of the resolved study on, in {}", line, part);
     std::string found = fmt::format("line {} of the resolved study: '{}' and '{}'", line, text_a, text_b);

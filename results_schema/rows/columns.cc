@@ -335,7 +335,8 @@ std::optional<int> percent_digits(const ColumnInfo& column) {
 }
 
 bool is_slowdown(const ColumnInfo& column) {
-  return column.name.starts_with("slowdown") && !column.name.ends_with("_share");
+  return column.name.starts_with("slowdown") && !column.name.ends_with("_share") &&
+         !column.name.ends_with("_error");
 }
 
 std::vector<std::string> rank_order_names() {

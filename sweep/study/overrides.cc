@@ -89,6 +89,7 @@ void apply_override(yaml::Node& root, const std::string& setting, yaml::Diagnost
   if (is_of_machine(root, key)) key.insert(0, kHardware);
   std::optional<yaml::Node> value = parse_value(setting.substr(equals + 1), where, key, diagnostics);
   if (!value) return;
+  name_axes(root, diagnostics);
   if (const PlanAxisRow* const axis = find_axis(key); axis != nullptr && key.starts_with("space."))
     key = std::string("space.") + axis->column;
   const std::vector<std::string> parts = split_key(key);

@@ -12,9 +12,9 @@ namespace shardscape::sweep {
 /// problem where both are there.
 void name_axes(yaml::Node& root, yaml::Diagnostics& diagnostics);
 
-/// Applies one override to the root map of a study whose axes have the names that name_axes() gives. KEY is a dotted path; what follows "hardware." is one key, with its
-/// dots. For an axis of named variants VALUE may be the names to keep. All nodes that it sets are located at "--set
-/// KEY=VALUE".
+/// Applies one override to the root map of a study, whose axes get the names of name_axes(). KEY is a dotted path; what
+/// follows "hardware." is one key, with its dots. For an axis of named variants VALUE may be the names to keep. All
+/// nodes that it sets are located at "--set KEY=VALUE".
 void apply_override(yaml::Node& root, const std::string& setting, yaml::Diagnostics& diagnostics);
 
 }  // namespace shardscape::sweep

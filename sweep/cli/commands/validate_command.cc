@@ -292,7 +292,7 @@ std::string tables_topic() {
       add("plans of others, by device and software; those of plans besides, which may be absent",
           validate::public_plan_columns());
   }
-  return text + "\n* cells must be filled.";
+  return text + "\n* cells must be filled.\n";
 }
 
 void add_template(CLI::App& command, std::string& chosen) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -351,7 +352,10 @@ void print_capacity(std::ostream& out, const sweep::SweepJob& job, std::span<con
     cells.push_back(best ? writer.plan_there(*best) : "");
     if (attainment != nullptr)
       cells.push_back(best ? shown_value(*attainment, best->prediction.load.attainment) : "");
-    if (priced) cells.push_back(best ? format_value(best->cost_per_hour, "1") : "");
+    constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+    if (priced)
+      cells.push_back(best ? format_value(best->cost_per_hour > 0 ? best->cost_per_hour : kUnknown, "1")
+                           : "");
     cells.push_back(best ? format_rate(best->prediction.load.requests_per_s / static_cast<double>(best->gpus))
                          : "");
     for (const ColumnInfo* column : shown)

@@ -35,7 +35,8 @@ struct TopRows {
 std::vector<sweep::ExpressionName> condition_names(const results::ColumnInfo& column);
 
 /// The column that a name means: its own, that of a plan axis (tp), the one without its unit (step_time, memory), its
-/// heading, or a path of the study (device.hbm.bandwidth), in any capitals. BadInput, naming `option`, where there is none.
+/// heading, or a path of the study (device.hbm.bandwidth), in any capitals. BadInput, naming `option`, where there is
+/// none.
 const results::ColumnInfo& require_column(const results::ResultReader& reader, std::string_view name,
                                           std::string_view option);
 

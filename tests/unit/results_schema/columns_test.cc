@@ -156,6 +156,10 @@ TEST(Columns, SharesReadInPercent) {
     EXPECT_EQ(digits(name), 2) << name;
   for (const char* name : {"point_id", "tensor_parallel", "step_time_s", "evidence", "fault_samples"})
     EXPECT_EQ(digits(name), std::nullopt) << name;
+  // Times over another time, which are factors where they are many; not what may be wrong with one.
+  EXPECT_TRUE(is_slowdown(*table.find("slowdown_mean")));
+  for (const char* name : {"slowdown_standard_error", "slowdown_above_1pct_share", "mfu"})
+    EXPECT_FALSE(is_slowdown(*table.find(name))) << name;
 }
 
 TEST(Columns, RankOrderCodesAreIndicesOfTheSortedPermutations) {

@@ -86,6 +86,19 @@ TEST(Study, TheModelMayBeANameWithChanges) {
   EXPECT_EQ(model.find("hidden")->text, "64");
 }
 
+TEST(Study, AChangeFindsAnAxisByEitherName) {
+  yaml::Diagnostics diagnostics;
+  auto root = yaml::parse("space: {tp: [1, 2], pipeline_parallel: 4}", "s.yaml", diagnostics);
+  ASSERT_TRUE(root.has_value());
+  apply_override(*root, "space.tp=8", diagnostics);
+  apply_override(*root, "space.pp=2", diagnostics);
+  EXPECT_TRUE(diagnostics.empty()) << diagnostics.to_string();
+  const yaml::Node& space = *root->find("space");
+  EXPECT_EQ(space.entries.size(), 2U);
+  EXPECT_EQ(space.find("tensor_parallel")->text, "8");
+  EXPECT_EQ(space.find("pipeline_parallel")->text, "2");
+}
+
 TEST(Study, ConstraintsObjectivesAndMode) {
   const Study study = good(training("constraints: [\"tp * cp <= 16\", pp <= 8]\nobjectives: mfu\n"));
   EXPECT_EQ(study.space.constraints, (std::vector<std::string>{"tp * cp <= 16", "pp <= 8"}));
