@@ -24,6 +24,15 @@ struct Drawn {
   std::string text;
 };
 
+/// So many GPUs of a shipped cluster.
+void put_on(const char* cluster, std::int64_t gpus, const yaml::Catalog& catalog, Setting& setting) {
+  const yaml::Cluster machine = yaml::load_cluster(catalog, cluster).value();
+  Problems problems;
+  setting.system.fabric = machine.fabric.instantiate(gpus, problems);
+  EXPECT_TRUE(problems.empty());
+  setting.system.device = machine.device;
+}
+
 ModelSpec short_model(test::ScenarioGenerator& random, bool experts) {
   ModelSpec model = test::llama(random.pick({8, 11, 16}), 4096, 32, 8, 14336, 32000);
   if (!experts) return model;
@@ -48,11 +57,7 @@ Drawn draw(std::uint64_t seed, const yaml::Catalog& catalog) {
   const bool experts = random.below(3) == 0;
   s.model = short_model(random, experts);
   s.system.stack = yaml::load_stack(catalog, stack).value();
-  const yaml::Cluster machine = yaml::load_cluster(catalog, cluster).value();
-  Problems problems;
-  s.system.fabric = machine.fabric.instantiate(random.pick({8, 16, 32}), problems);
-  EXPECT_TRUE(problems.empty());
-  s.system.device = machine.device;
+  put_on(cluster, random.pick({8, 16, 32}), catalog, s);
   ParallelPlan& plan = drawn.plan;
   plan = random.plan(s);
   plan.microbatch = 1;
@@ -92,11 +97,7 @@ Drawn draw_stages_inside(std::uint64_t seed, const yaml::Catalog& catalog) {
   const char* const stack = random.pick({"llama3", "megatron-lm", "fsdp"});
   s.model = short_model(random, false);
   s.system.stack = yaml::load_stack(catalog, stack).value();
-  const yaml::Cluster machine = yaml::load_cluster(catalog, "a100-torus2d-ring-64").value();
-  Problems problems;
-  s.system.fabric = machine.fabric.instantiate(64, problems);
-  EXPECT_TRUE(problems.empty());
-  s.system.device = machine.device;
+  put_on("a100-torus2d-ring-64", 64, catalog, s);
   ParallelPlan& plan = drawn.plan;
   plan = random.plan(s);
   plan.microbatch = 1;
@@ -125,11 +126,7 @@ Drawn draw_interleaved(std::uint64_t seed, const yaml::Catalog& catalog) {
   const char* const cluster = random.pick({"dgx-a100", "dgx-h100", "dgx-b200"});
   s.model = test::llama(32, 4096, 32, 8, 14336, 128256);
   s.system.stack = yaml::load_stack(catalog, stack).value();
-  const yaml::Cluster machine = yaml::load_cluster(catalog, cluster).value();
-  Problems problems;
-  s.system.fabric = machine.fabric.instantiate(32, problems);
-  EXPECT_TRUE(problems.empty());
-  s.system.device = machine.device;
+  put_on(cluster, 32, catalog, s);
   s.system.device.hbm.capacity_per_stack = Bytes(1e13);
   ParallelPlan& plan = drawn.plan;
   plan.tensor = random.pick({1, 2, 4, 8});
@@ -155,11 +152,7 @@ Drawn draw_calls_across(std::uint64_t seed, const yaml::Catalog& catalog) {
   const char* const cluster = random.pick({"dgx-a100", "dgx-h100", "dgx-h800", "dgx-b200"});
   s.model = test::llama(16, 4096, 32, 8, 14336, 32000);
   s.system.stack = yaml::load_stack(catalog, stack).value();
-  const yaml::Cluster machine = yaml::load_cluster(catalog, cluster).value();
-  Problems problems;
-  s.system.fabric = machine.fabric.instantiate(32, problems);
-  EXPECT_TRUE(problems.empty());
-  s.system.device = machine.device;
+  put_on(cluster, 32, catalog, s);
   ParallelPlan& plan = drawn.plan;
   plan.tensor = random.pick({2, 4});
   plan.pipeline = random.pick({2, 4, 8});
@@ -456,10 +449,7 @@ TEST(ModesPresets, AgreeWhereGathersRunThroughReplicas) {
   Setting s;
   s.model = yaml::load_model(catalog, "llama2-13b").value();
   s.system.stack = yaml::load_stack(catalog, "pytorch").value();
-  const yaml::Cluster machine = yaml::load_cluster(catalog, "dgx-a100").value();
-  Problems problems;
-  s.system.fabric = machine.fabric.instantiate(32, problems);
-  s.system.device = machine.device;
+  put_on("dgx-a100", 32, catalog, s);
   s.workload = test::training(4096, 32);
   for (const auto& [tensor, pipeline, chunks] : {std::array{1, 4, 1}, std::array{2, 2, 4}}) {
     ParallelPlan plan = test::plan_of(tensor, 4, pipeline, 2);
@@ -485,10 +475,7 @@ TEST(ModesPresets, AgreeWhereCallsOfTwoGroupsAreAlike) {
   s.model.layers = 11;
   s.model.moe->expert_ffn_hidden = 4096;
   s.system.stack = yaml::load_stack(catalog, "nanotron-a").value();
-  const yaml::Cluster machine = yaml::load_cluster(catalog, "dgx-h800").value();
-  Problems problems;
-  s.system.fabric = machine.fabric.instantiate(32, problems);
-  s.system.device = machine.device;
+  put_on("dgx-h800", 32, catalog, s);
   s.workload = test::training(8192, 48);
   ParallelPlan plan = test::plan_of(2, 2, 4, 2);
   plan.sequence_parallel = true;

@@ -61,10 +61,10 @@ Seconds protocol_time(const NcclProtocols& nccl, Protocol protocol, Operation op
 std::optional<Seconds> all_reduce_time(const NodeCollectives& node, AllReduceKernels kernels, std::int32_t n,
                                        Bytes bytes, BytesPerSecond link);
 
-/// The time of a call alone in one node of such devices, over the links of their data sheet, which is what tables of kernels
-/// measure. Empty where the device has no constants or no links. `eager`: launched by the host on tensors of the
-/// framework, so that the call also copies its tensor into the buffers that all ranks map, or out of place, at what HBM
-/// sustains (2 M bytes); it takes at least the kernels' eager_floor.
+/// The time of a call alone in one node of such devices, over the links of their data sheet, which is what tables of
+/// kernels measure. Empty where the device has no constants or no links. `eager`: launched by the host on tensors of
+/// the framework, so that the call also copies its tensor into the buffers that all ranks map, or out of place, at what
+/// HBM sustains (2 M bytes); it takes at least the kernels' eager_floor.
 std::optional<Seconds> collective_in_node(const DeviceSpec& device, Operation operation, std::int32_t n,
                                           Bytes bytes);
 std::optional<Seconds> all_reduce_in_node(const DeviceSpec& device, AllReduceKernels kernels, bool eager,

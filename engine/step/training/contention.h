@@ -39,7 +39,7 @@
 // much data-parallel traffic is quicker in other stages, where only some lie across nodes; shares of what early
 // combines of unequal experts may cost dispatches (kCrowdedOpen), and messages calls of groups that reach over their
 // links (kMessagesOpen), which is not priced either. What a message sends while a call is under way the call sends
-// later: of the share q of a step, met by messages of the share m, q m. (Executed, 1,400 random plans of asynchronous
+// later: of the share q of a step, met by messages of the share m, q m. (Executed, 1,350 random plans of asynchronous
 // stacks take 0.7 to 1.2 of that longer by schedule, in the least squares; dualpipe 1.7. Messages that block their
 // senders meet calls of other ranks alone.) StepPrediction::contended_share adds to it what turns of siblings and
 // messages between stages that meet each other leave open (price_training.cc); above kDomainBand the step is marked as

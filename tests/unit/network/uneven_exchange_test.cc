@@ -92,14 +92,19 @@ TEST(Exchange, KernelsSendEachRankOneCopyOfAToken) {
               2 * kWireLatency + 3 * 0.4375 * tokens / kWireRate, 1e-12);
 }
 
-TEST(Exchange, KernelsSendEachDomainOneCopyOfAToken) {
-  // Two nodes of two members with 0.5 of the choices each, so that both are met by 1 - 0.5^2 of the tokens: a quarter
-  // of that to each of four members in the mean, whatever their shares within the node.
+/// Two nodes of two members.
+Fabric two_nodes() {
   FabricSpec spec{"nodes",
                   {test::dimension("inner", DimensionKind::switched, {2}, 1e14),
                    test::dimension("outer", DimensionKind::switched, {2}, kWireRate)}};
   spec.dimensions.back().scope = LinkScope::scale_out;
-  const Fabric fabric(spec);
+  return Fabric(spec);
+}
+
+TEST(Exchange, KernelsSendEachDomainOneCopyOfAToken) {
+  // Two nodes of two members with 0.5 of the choices each, so that both are met by 1 - 0.5^2 of the tokens: a quarter
+  // of that to each of four members in the mean, whatever their shares within the node.
+  const Fabric fabric = two_nodes();
   StackProfile::Communication communication = test::plain_stack().communication;
   CollectiveSetup setup{
       fabric, communication, BytesPerSecond(1e12), nullptr, {.hidden = 1024, .top_k = 2, .experts = 4}};
@@ -117,11 +122,7 @@ TEST(Exchange, KernelsSendEachDomainOneCopyOfAToken) {
 TEST(Exchange, KernelsOfMembersThatAreAheadSendBefore) {
   // The same nodes, with loads of 0.1, 0.1, 1 and 0.8 of the busiest's. The second node has nearly all copies of tokens,
   // which its members send back in equal parts: the other one begins a fifth of the work before the busiest.
-  FabricSpec spec{"nodes",
-                  {test::dimension("inner", DimensionKind::switched, {2}, 1e14),
-                   test::dimension("outer", DimensionKind::switched, {2}, kWireRate)}};
-  spec.dimensions.back().scope = LinkScope::scale_out;
-  const Fabric fabric(spec);
+  const Fabric fabric = two_nodes();
   StackProfile::Communication communication = test::plain_stack().communication;
   CollectiveSetup setup{
       fabric, communication, BytesPerSecond(1e12), nullptr, {.hidden = 1024, .top_k = 2, .experts = 4}};
