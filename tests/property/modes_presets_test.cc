@@ -290,9 +290,9 @@ TEST(ModesPresets, AgreeWhereMessagesOfChunksMeetGradients) {
 TEST(ModesPresets, AgreeWhereMessagesMeetCalls) {
   const Compared compared = compare(150, 31000, draw_calls_across, no_faults);
   if (!test::all_seeds()) return;
-  EXPECT_LE(compared.p95(), 0.02) << compared.texts;
+  EXPECT_LE(compared.p95(), 0.03) << compared.texts;
   EXPECT_LE(compared.beyond, compared.plans / 150) << compared.texts;
-  EXPECT_LE(compared.marked, compared.plans / 37);
+  EXPECT_LE(compared.marked, compared.plans / 50);
 }
 
 template <class Draw>

@@ -76,31 +76,45 @@ Seconds CollectivePrices::saved_in_row(const CollectiveKey& key, const Gaps& bet
   return Seconds(saved_in_row(costs, links, sent, between));
 }
 
-CollectivePrices::LoadShift CollectivePrices::shift_by_loads(const CollectiveKey& dispatch,
-                                                             const CollectiveKey& combine,
-                                                             Seconds work) const {
-  if (combine.nothing() || unreachable()) return {};
-  const ExpertTraffic::Senders& known = healthy_->operation(combine.op, combine.group).senders;
-  if (known.loads.empty()) return {};
-  const ExpertTraffic::Senders senders = known;  // what is asked below may forget it
+bool CollectivePrices::unequal_loads(const CollectiveKey& combine) const {
+  return !combine.nothing() && !unreachable() &&
+         !healthy_->operation(combine.op, combine.group).senders.loads.empty();
+}
+
+BusiestExchange CollectivePrices::busiest_exchange(const CollectiveKey& dispatch, const CollectiveKey& combine,
+                                                   Seconds work) const {
   const double back = healthy_->wire_bytes(combine.op, combine.bytes, combine.group).value(),
                out = healthy_->wire_bytes(dispatch.op, dispatch.bytes, dispatch.group).value();
+  return {healthy_->time_on_links(dispatch).value(), healthy_->time_on_links(combine).value(), work.value(), 0,
+          out > 0 ? back / out : 0};
+}
+
+Seconds CollectivePrices::crowded_by_loads(const CollectiveKey& dispatch, const CollectiveKey& combine,
+                                           Seconds work) const {
+  if (!unequal_loads(combine)) return Seconds(0);
+  const BusiestExchange of = busiest_exchange(dispatch, combine, work);
+  return Seconds(crowded_dispatch(healthy_->operation(combine.op, combine.group).senders, of));
+}
+
+Seconds CollectivePrices::sooner_by_loads(const CollectiveKey& dispatch, const CollectiveKey& combine,
+                                          Seconds work) const {
+  if (!unequal_loads(combine)) return Seconds(0);
+  BusiestExchange of = busiest_exchange(dispatch, combine, work);
   // What kernels send beyond a domain its members send in equal parts, so that the busiest has no more than others.
   CollectiveKey of_few = combine;
   of_few.op = CollectiveOp::last_combine;
-  const Seconds alone = is_exchange(combine.op) ? Seconds(0) : healthy_->time_on_links(of_few);
-  BusiestExchange of{healthy_->time_on_links(dispatch).value(), healthy_->time_on_links(combine).value(),
-                     work.value(), alone.value(), out > 0 ? back / out : 0};
-  const Seconds crowded(crowded_dispatch(senders, of));
-  of.dispatch += healthy_->beyond_links(dispatch.op, Bytes(out), dispatch.group).value();
+  of.alone = is_exchange(combine.op) ? 0 : healthy_->time_on_links(of_few).value();
+  const Bytes out = healthy_->wire_bytes(dispatch.op, dispatch.bytes, dispatch.group);
+  of.dispatch += healthy_->beyond_links(dispatch.op, out, dispatch.group).value();
   // Kernels take what they take, however soon their links are done.
+  const double back = healthy_->wire_bytes(combine.op, combine.bytes, combine.group).value();
   OperationCosts& costs = healthy_->operation(combine.op, combine.group);
   const ChosenWay chosen = healthy_->choose(costs, back);
   const auto whole = [&](double on_links) {
     return on_links + healthy_->beyond_links(costs, costs.ways[chosen.way], back, on_links, memory_share_);
   };
-  const double sooner = of.combine - last_to_end(senders, of);
-  return {Seconds(whole(chosen.seconds - sooner) - whole(chosen.seconds)), crowded};
+  const double sooner = of.combine - last_to_end(costs.senders, of);
+  return Seconds(whole(chosen.seconds) - whole(chosen.seconds - sooner));
 }
 
 Seconds CollectivePrices::late_exchange(const CollectiveKey& combine, Seconds lead, double gone) const {

@@ -101,19 +101,16 @@ class CollectivePrices {
     return healthy_->time_within_slice(key, memory_share_);
   }
 
-  /// What unequal loads change about a dispatch and a combine, by the library or by kernels, with work of the members in
-  /// proportion to their loads in between, `work` for the busiest, beside what each of both takes if all begin it
-  /// together.
-  struct LoadShift {
-    /// By which the combine ends later, at most 0: the others begin it before the busiest. Members of a domain send over
-    /// the same links, which are done with what is sent from some moment on no sooner than that takes: of these bounds
-    /// the longest stands, but no less than what the busiest members take alone.
-    Seconds combine;
-    /// By which what the others send early makes the dispatch to the busiest longer, if it meets all of it. How early
-    /// they are depends on when each of them has left the exchange before.
-    Seconds dispatch;
-  };
-  [[nodiscard]] LoadShift shift_by_loads(const CollectiveKey& dispatch, const CollectiveKey& combine,
+  /// By how much a combine behind a dispatch, by the library or by kernels, ends sooner than if all members began it
+  /// together, where their loads are unequal and so is their work in between: `work` for the busiest, in proportion to
+  /// their loads for the others, which begin the combine before it. Members of a domain send over the same links, which
+  /// are done with what is sent from some moment on no sooner than that takes: of these bounds the longest stands, but
+  /// no less than what the busiest members take alone.
+  [[nodiscard]] Seconds sooner_by_loads(const CollectiveKey& dispatch, const CollectiveKey& combine,
+                                        Seconds work) const;
+  /// By how much what the others send early makes the dispatch to the busiest longer, if it meets all of it. How early
+  /// they are depends on when each of them has left the exchange before.
+  [[nodiscard]] Seconds crowded_by_loads(const CollectiveKey& dispatch, const CollectiveKey& combine,
                                          Seconds work) const;
   /// Time of a combine by kernels, in which members send equally much, behind work that lasts `lead` seconds longer on
   /// one of them than with balanced loads: by then the share `gone` of the others has sent, as far as that takes no
@@ -136,6 +133,9 @@ class CollectivePrices {
 
  private:
   friend class LinkRecorder;
+  [[nodiscard]] bool unequal_loads(const CollectiveKey& combine) const;
+  [[nodiscard]] BusiestExchange busiest_exchange(const CollectiveKey& dispatch, const CollectiveKey& combine,
+                                                 Seconds work) const;
   struct OnLinks {
     KnownWay& way;
     double now = 0, healthy = 0;  ///< seconds; `now` is infinite where dead links cut the operation

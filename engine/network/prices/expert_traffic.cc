@@ -109,13 +109,12 @@ ExpertTraffic::Senders ExpertTraffic::senders_of(CollectiveOp op, const SiblingG
 double crowded_dispatch(const ExpertTraffic::Senders& senders, const BusiestExchange& of) {
   const std::size_t busiest =
       static_cast<std::size_t>(std::ranges::max_element(senders.loads) - senders.loads.begin());
-  const bool apart = std::ranges::adjacent_find(senders.domains, std::equal_to<>()) == senders.domains.end();
   struct Flow {
     double begins, left;
   };
   std::vector<Flow> combines;
   for (std::size_t i = 0; i < senders.loads.size(); ++i) {
-    if (i == busiest || (!apart && senders.domains[i] == senders.domains[busiest])) continue;
+    if (senders.domains[i] == senders.domains[busiest]) continue;
     combines.push_back({senders.loads[i] * (of.dispatch + of.work),
                         of.ratio * of.dispatch * senders.parts[i] / senders.parts[busiest]});
   }

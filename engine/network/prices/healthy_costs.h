@@ -197,6 +197,8 @@ class HealthyCosts {
   [[nodiscard]] double most_use(const CollectiveKey& key) const;
   /// The share of its own pace that each operation keeps while both send.
   [[nodiscard]] KeptPaces paces_together(const CollectiveKey& one, const CollectiveKey& other) const;
+  /// The same of a call and of messages over a boundary.
+  [[nodiscard]] KeptPaces paces_together(const CollectiveKey& call, OperationCosts& boundary) const;
   /// How long the busiest link is busy if each of these operations sends for `sending` seconds (>= 0). 0 where no link
   /// is busy for longer than `beyond`.
   [[nodiscard]] Seconds busiest_link(std::span<const CollectiveKey> operations,
@@ -274,6 +276,7 @@ class HealthyCosts {
   [[nodiscard]] const LinkLoads& loads_of(const Asked& asked, Looked looked) const;
   [[nodiscard]] bool meet(const Asked& one, const Asked& other) const;
   [[nodiscard]] KeptPaces paces_from_tile(const Asked& one, const Asked& other) const;
+  [[nodiscard]] KeptPaces paces_together(const Asked& one, const Asked& other) const;
   [[nodiscard]] KeptPaces shared_paces(const Asked& one, const Asked& other) const;
   [[nodiscard]] LinkUses uses_by_dimension(std::span<const CollectiveKey> operations) const;
   [[nodiscard]] LinkUses uses_of_all(std::span<const CollectiveKey> operations) const;

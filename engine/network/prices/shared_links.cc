@@ -147,8 +147,17 @@ KeptPaces HealthyCosts::paces_together(const CollectiveKey& one, const Collectiv
     const LinkLoads first = loads(one);  // a copy: on the plain path, the next question overwrites it
     return kept_paces(first, loads(other));
   }
-  const Asked first = asked(one), second = asked(other);
-  return paces_.get({first.way.number, second.way.number}, [&] { return shared_paces(first, second); });
+  return paces_together(asked(one), asked(other));
+}
+KeptPaces HealthyCosts::paces_together(const CollectiveKey& call, OperationCosts& boundary) const {
+  if (!knows_tiles()) {
+    const LinkLoads first = loads(call);  // a copy, as above
+    return kept_paces(first, loads(boundary));
+  }
+  return paces_together(asked(call), {boundary, boundary.ways.front()});
+}
+KeptPaces HealthyCosts::paces_together(const Asked& one, const Asked& other) const {
+  return paces_.get({one.way.number, other.way.number}, [&] { return shared_paces(one, other); });
 }
 
 /// Uses per dimension, as if in each dimension the largest uses of all operations fell on one link.

@@ -35,11 +35,10 @@ struct CallPrices {
     const auto [time, added] = collectives.priced(asked);
     return {time - spared_in_turn(call.group, asked), added};
   }
-  /// CollectivePrices::shift_by_loads(), on healthy links.
-  [[nodiscard]] network::CollectivePrices::LoadShift shift_by_loads(const model::CollectiveCall& dispatch,
-                                                                    const model::CollectiveCall& combine,
-                                                                    Seconds work) const {
-    return collectives.shift_by_loads(healthy(dispatch), healthy(combine), work);
+  /// CollectivePrices::sooner_by_loads(), on healthy links.
+  [[nodiscard]] Seconds sooner_by_loads(const model::CollectiveCall& dispatch,
+                                        const model::CollectiveCall& combine, Seconds work) const {
+    return collectives.sooner_by_loads(healthy(dispatch), healthy(combine), work);
   }
   /// The time of an operation in passes, of a group of this kind.
   [[nodiscard]] Seconds time(ParallelGroup kind, const network::CollectiveKey& asked) const {

@@ -80,8 +80,7 @@ EnumArray<ParallelGroup, Seconds> LayerTimer::price_calls(const PartCost& part) 
   EnumArray<ParallelGroup, Seconds> times = call_times(
       part, prices.setting.system.stack.communication, time_of,
       [&](const model::CollectiveCall& dispatch, const model::CollectiveCall& combine, Seconds between) {
-        return std::max(Seconds(0),
-                        time_of(combine) + prices.shift_by_loads(dispatch, combine, between).combine);
+        return std::max(Seconds(0), time_of(combine) - prices.sooner_by_loads(dispatch, combine, between));
       });
   times[ParallelGroup::expert] += crowding(part, prices);
   times[ParallelGroup::expert] -= hidden_by_lead(part, prices);

@@ -132,35 +132,39 @@ std::vector<LayerKind> layer_kinds(const ModelSpec& model);
 std::vector<model::Operator> training_operators(LayerKind kind, const Setting& setting,
                                                 const model::LayerKey& key);
 
+/// Calls use(dispatch, combine, work) for each combine of a part, with so much work of the busiest rank between both.
+/// `time(call)`: seconds of one call.
+template <class Time, class Use>
+void each_combine(const PartCost& part, const Time& time, const Use& use) {
+  Seconds work = part.experts;
+  const PartCost::Call* dispatch = nullptr;
+  for (const PartCost::Call& call : part.calls) {
+    if (call.group == ParallelGroup::expert && call.piece <= 0) dispatch = &call;
+    if (call.group == ParallelGroup::expert_tensor) work += call.repeats * time(call);
+  }
+  for (const PartCost::Call& call : part.calls)
+    if (call.group == ParallelGroup::expert && call.piece > 0) use(*dispatch, call, work);
+}
+
 /// Seconds of a part's calls by the kind of their groups, less what is hidden for tensor groups. `time(call)`: seconds
-/// of one call; `late(dispatch, combine, work)`: of a combine behind a dispatch and so much work of the busiest rank
-/// (CollectivePrices::shift_by_loads).
+/// of one call; `late(dispatch, combine, work)`: of a combine (each_combine()).
 template <class Time, class Late>
 EnumArray<ParallelGroup, Seconds> call_times(const PartCost& part, const StackProfile::Communication& stack,
                                              const Time& time, const Late& late) {
   EnumArray<ParallelGroup, Seconds> sum;
-  Seconds work = part.experts;
-  const PartCost::Call* dispatch = nullptr;
-  boost::container::small_vector<const PartCost::Call*, 2> combines;
   boost::container::small_vector<Seconds, 8> beside(stack.tensor_overlap > 0 ? part.works.size() : 0);
   for (const PartCost::Call& call : part.calls) {
-    const bool exchange = call.group == ParallelGroup::expert;
-    if (exchange && call.piece > 0) {
-      combines.push_back(&call);
-      continue;
-    }
-    if (exchange) dispatch = &call;
-    const Seconds one = time(call);
+    if (call.group == ParallelGroup::expert && call.piece > 0) continue;
     const bool hides = !beside.empty() && call.hider >= 0;
-    (hides ? beside[static_cast<std::size_t>(call.hider)] : sum[call.group]) += call.repeats * one;
-    if (call.group == ParallelGroup::expert_tensor) work += call.repeats * one;
+    (hides ? beside[static_cast<std::size_t>(call.hider)] : sum[call.group]) += call.repeats * time(call);
   }
   for (std::size_t i = 0; i < beside.size(); ++i) {
     Seconds room = part.works[i];
     sum[ParallelGroup::tensor] += beside[i] - hide(beside[i], stack.tensor_overlap, room);
   }
-  for (const PartCost::Call* const call : combines)
-    sum[call->group] += call->repeats * late(*dispatch, *call, work);
+  each_combine(part, time, [&](const PartCost::Call& dispatch, const PartCost::Call& combine, Seconds work) {
+    sum[combine.group] += combine.repeats * late(dispatch, combine, work);
+  });
   return sum;
 }
 

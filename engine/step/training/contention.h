@@ -32,18 +32,20 @@
 // other is much longer, as all of it then meets the other, and half of each where they are equal. (Found on executions,
 // see kOnceOpen; other schedules have slack: of 286 random plans none is off by more than 1 %.)
 //
+// Calls of groups that reach over the links of messages meet these. What a message sends while a call is under way the
+// call sends later, so that calls of the share q of a step, met by messages of the share m, take q m of it longer (no
+// more than what is sent: both run at half pace while they meet). Messages that block their senders meet calls of other
+// ranks alone and are left out.
+//
 // The marked share is how far that price may be off, over the time of the step: a share each of what exchanges of
 // context groups and other calls take longer (kContextOpen, kCallsOpen), of what groups that come apart cost each other
-// (kApartOpen) and of what messages between chunks do (kOnceOpen), the whole time for which messages between stages are
-// under way beside traffic of every microbatch that crosses their links, since what they cost is not priced, and by how
-// much data-parallel traffic is quicker in other stages, where only some lie across nodes; shares of what early
-// combines of unequal experts may cost dispatches (kCrowdedOpen), and messages calls of groups that reach over their
-// links (kMessagesOpen), which is not priced either. What a message sends while a call is under way the call sends
-// later: of the share q of a step, met by messages of the share m, q m. (Executed, 1,350 random plans of asynchronous
-// stacks take 0.7 to 1.2 of that longer by schedule, in the least squares; dualpipe 1.7. Messages that block their
-// senders meet calls of other ranks alone.) StepPrediction::contended_share adds to it what turns of siblings and
-// messages between stages that meet each other leave open (price_training.cc); above kDomainBand the step is marked as
-// outside the domain of the mode. Left out: calls of the embedding and the head.
+// (kApartOpen) and of what messages cost traffic (kOnceOpen) and calls (kMessagesOpen), the whole time for which
+// messages between stages are under way beside traffic of every microbatch that crosses their links, since what they
+// cost is not priced, by how much data-parallel traffic is quicker in other stages, where only some lie across nodes,
+// and a share of what early combines of unequal experts may cost dispatches (kCrowdedOpen).
+// StepPrediction::contended_share adds to it what turns of siblings and messages between stages that meet each other
+// leave open (price_training.cc); above kDomainBand the step is marked as outside the domain of the mode. Left out:
+// calls of the embedding and the head.
 //
 // Several kinds of traffic beside a pass share it evenly, and so do the chunks of a stage traffic of every microbatch.
 //

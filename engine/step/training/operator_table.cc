@@ -141,7 +141,8 @@ void explain_training(const TrainingStep& in, std::int32_t stage, Seconds optimi
   }
   for (const TimeClass c : enum_values<TimeClass>()) {
     if (is_communication(c, kLayerGroups) && contention[c] != Seconds(0))
-      rows.push_back({"backward", contention[c] > Seconds(0) ? "links shared with data" : "groups come apart",
+      rows.push_back({"backward",
+                      contention[c] > Seconds(0) ? "links shared with others" : "groups come apart",
                       std::string(name_of(c)), 1, contention[c], "link", ""});
   }
   explain_optimizer(optimizer_cost(in, in.setting.system.device, stage), optimizer, rows);

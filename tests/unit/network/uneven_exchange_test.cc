@@ -131,7 +131,7 @@ TEST(Exchange, KernelsOfMembersThatAreAheadSendBefore) {
   const CollectiveKey combine{CollectiveOp::expert_combine, Bytes(1e8), whole_group(4)};
   const double whole = prices.time(combine).value();
   const auto sooner = [&](double work) {
-    return -prices.shift_by_loads({}, combine, Seconds(work)).combine.value() / whole;
+    return prices.sooner_by_loads({}, combine, Seconds(work)).value() / whole;
   };
   EXPECT_NEAR(sooner(0), 0, 1e-9);
   EXPECT_NEAR(sooner(whole), 0.2, 1e-9);
@@ -167,12 +167,15 @@ TEST(Exchange, ACombineEndsSoonerWhereTheOthersHaveGone) {
   machine.share_experts(kMemberShares);
   const double bytes = 1e9, unit = bytes / kWireRate;
   const CollectiveKey combine{CollectiveOp::combine, Bytes(bytes), whole_group(4)};
-  const auto shift = [&](double work, double dispatched) {
-    const CollectiveKey dispatch{CollectiveOp::dispatch, Bytes(dispatched), whole_group(4)};
-    return machine.model.shift_by_loads(dispatch, combine, Seconds(work));
+  const auto dispatch_of = [](double sent) {
+    return CollectiveKey{CollectiveOp::dispatch, Bytes(sent), whole_group(4)};
   };
   const auto after = [&](double work, double dispatched = 0) {
-    return (machine.model.time(combine) + shift(work, dispatched).combine).value();
+    const Seconds sooner = machine.model.sooner_by_loads(dispatch_of(dispatched), combine, Seconds(work));
+    return (machine.model.time(combine) - sooner).value();
+  };
+  const auto crowded = [&](double work) {
+    return machine.model.crowded_by_loads(dispatch_of(bytes), combine, Seconds(work)).value();
   };
   EXPECT_NEAR(machine.seconds(CollectiveOp::combine, bytes, 4), 0.5 * unit, 1e-9 * unit);
   EXPECT_NEAR(after(0), 0.5 * unit, 1e-9 * unit);
@@ -186,8 +189,8 @@ TEST(Exchange, ACombineEndsSoonerWhereTheOthersHaveGone) {
   // dispatch and no work at 0.4 and 0.6, and send it 0.2 and 0.3. Until then its own two flows of 0.4 each have had
   // 0.2, then a third of 0.2, so that 0.4 / 3 of each is left, as of the first combine. Of four flows each gets a
   // fourth: all three end at 0.6 + 4 x 0.4 / 3, instead of at 0.8.
-  EXPECT_NEAR(shift(0, bytes).dispatch.value(), (0.6 + 1.6 / 3 - 0.8) * unit, 1e-6 * unit);
-  EXPECT_EQ(shift(unit, bytes).dispatch.value(), 0);  // with as much work none is through
+  EXPECT_NEAR(crowded(0), (0.6 + 1.6 / 3 - 0.8) * unit, 1e-6 * unit);
+  EXPECT_EQ(crowded(unit), 0);  // with as much work none is through
   machine.share_experts({});
   EXPECT_EQ(after(unit), machine.seconds(CollectiveOp::all_to_all, bytes, 4));
 }
