@@ -136,5 +136,52 @@ TEST(Contention, MessagesBetweenChunksAndHiddenTrafficCostEachOther) {
   EXPECT_NEAR((beside.step_time - apart.step_time).value() / (cost - hidden), 1, 1e-6);
 }
 
+TEST(Contention, MessagesMakeCallsLonger) {
+  // Two stages of tensor pairs, each rank with one port for both: while a message is under way, each has half of the
+  // port. Messages take M of a step of T seconds, two for each microbatch; calls, which are under way for the share
+  // C / T of it, take M C / T longer, all of which is priced and half marked. Of a stage's 33 calls in a microbatch,
+  // four of each of eight layers and one of an end of the model, that of the end is left out. Messages that block their
+  // senders meet none, nor do those over links of their own.
+  const auto timed = [](FabricSpec fabric, bool async, std::int32_t tensor = 2) {
+    Setting setting = contended_setting(std::move(fabric));
+    setting.system.stack.communication.pipeline_async = async;
+    return timed_plan(setting, test::plan_of(tensor, 1, 2, 1));
+  };
+  constexpr double kPort = 50e9, kMicrobatches = 16, kHidden = 1024, kSequence = 1024;
+  const Prediction meet = timed(test::crossbar(4, kPort), true),
+                   block = timed(test::crossbar(4, kPort), false);
+  const double alone = (meet.step_time - meet.contention).value();
+  const double messages = 2 * kMicrobatches * 2 * kHidden * kSequence / kPort;
+  const double calls = (meet.breakdown[TimeClass::tensor_comm] - meet.contention).value();
+  ASSERT_GT(messages * calls / alone, 0.001 * alone);
+  EXPECT_NEAR(meet.contention.value() / (messages * calls * 32 / 33 / alone), 1, 1e-6);
+  EXPECT_NEAR(meet.contended_share / (0.5 * meet.contention.value() / alone), 1, 1e-6);
+  EXPECT_EQ(block.contention, Seconds(0));
+  const Prediction apart =
+      timed({"pairs",
+             {test::dimension("inner", DimensionKind::fully_connected, {2}, kPort),
+              test::dimension("outer", DimensionKind::switched, {2}, kPort)}},
+            true);
+  EXPECT_GT(apart.breakdown[TimeClass::tensor_comm], Seconds(0));
+  EXPECT_EQ(apart.contention, Seconds(0));
+}
+
+TEST(Contention, MessagesOfBothWaysMeet) {
+  // Under dualpipe forwards of one way and backwards of the other leave a stage for the same neighbour. Half of what
+  // messages show is added (kBothWays), half of that is marked; without calls nothing else meets.
+  for (const bool async : {false, true}) {
+    Setting setting = contended_setting(test::crossbar(4, 5e9));
+    setting.system.stack.communication.pipeline_async = async;
+    ParallelPlan plan = test::plan_of(1, 1, 4, 1);
+    EXPECT_EQ(timed_plan(setting, plan).contention, Seconds(0));
+    plan.schedule = ScheduleKind::dualpipe;
+    const Prediction both = timed_plan(setting, plan);
+    const double shown = both.breakdown[TimeClass::pipeline_comm].value(), added = both.contention.value();
+    ASSERT_GT(shown, 0);
+    EXPECT_NEAR(added / shown, 0.5, 1e-6);
+    EXPECT_NEAR(both.contended_share / (0.5 * added / (both.step_time.value() - added)), 1, 1e-6);
+  }
+}
+
 }  // namespace
 }  // namespace shardscape
