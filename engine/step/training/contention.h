@@ -32,17 +32,20 @@
 // other is much longer, as all of it then meets the other, and half of each where they are equal. (Found on executions,
 // see kOnceOpen; other schedules have slack: of 286 random plans none is off by more than 1 %.)
 //
-// Calls of groups that reach over the links of messages meet these. What a message sends while a call is under way the
-// call sends later, so that calls of the share q of a step, met by messages of the share m, take q m of it longer (no
-// more than what is sent: both run at half pace while they meet). Messages that block their senders meet calls of other
-// ranks alone and are left out.
+// Calls of groups that reach over the links of messages meet these, and keep the pace f while they do. Calls of the
+// share q of a step, met by messages of the share m, take q m (1 / f - 1) of it longer: q m where both want the whole
+// link, as what a message sends while a call is under way the call sends later; nothing where the link has room for
+// both. Messages that block their senders meet calls of other ranks alone and are left out.
+//
+// Where microbatches enter at both ends, forwards of one way and backwards of the other leave a stage for the same
+// neighbour at about the same time, so that their messages meet, and what messages show is kBothWays of it longer.
 //
 // The marked share is how far that price may be off, over the time of the step: a share each of what exchanges of
 // context groups and other calls take longer (kContextOpen, kCallsOpen), of what groups that come apart cost each other
-// (kApartOpen) and of what messages cost traffic (kOnceOpen) and calls (kMessagesOpen), the whole time for which
-// messages between stages are under way beside traffic of every microbatch that crosses their links, since what they
-// cost is not priced, by how much data-parallel traffic is quicker in other stages, where only some lie across nodes,
-// and a share of what early combines of unequal experts may cost dispatches (kCrowdedOpen).
+// (kApartOpen) and of what messages cost traffic (kOnceOpen), calls (kMessagesOpen) and each other (kBothWaysOpen), the
+// whole time for which messages between stages are under way beside traffic of every microbatch that crosses their
+// links, since what they cost is not priced, by how much data-parallel traffic is quicker in other stages, where only
+// some lie across nodes, and a share of what early combines of unequal experts may cost dispatches (kCrowdedOpen).
 // StepPrediction::contended_share adds to it what turns of siblings and messages between stages that meet each other
 // leave open (price_training.cc); above kDomainBand the step is marked as outside the domain of the mode. Left out:
 // calls of the embedding and the head.
