@@ -311,6 +311,21 @@ TEST_F(ValidateTest, MillisecondsInAColumnOfSecondsAreAskedFor) {
   EXPECT_FALSE(contains(said({"0.0085", "0.0085", "0.000003"}), "are they in"));
 }
 
+// Nothing lies between the tokens of requests of one, so that no time is predicted there.
+TEST_F(ValidateTest, OneTokenHasNoTimePerToken) {
+  write("one.csv",
+        "id,model,device,software,gpus,tensor_parallel,requested_rate,prompt_tokens_mean,"
+        "output_tokens_requested,ttft_mean_s,tpot_derived_s,e2e_mean_s\n"
+        "a,llama3.1-8b,h100-sxm-80gb,vllm 0.9,1,1,2,1024,1,0.05,0.008,0.05\n"
+        "b,llama3.1-8b,h100-sxm-80gb,vllm 0.9,1,1,2,1024,64,0.05,0.008,0.55\n");
+  const Finished finished = run({"validate", "one.csv", "--json"});
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  const json file = json::parse(finished.out).at("files").at(0);
+  EXPECT_EQ(file.at("ttft").at("n"), 2);
+  EXPECT_EQ(file.at("tpot").at("n"), 1);
+  EXPECT_LT(file.at("tpot").at("max"), 0.5) << "0 s is no prediction";
+}
+
 TEST_F(ValidateTest, PublicTablesAreReadByDeviceAndSoftware) {
   write("runs.csv",
         "id,model,device,gpus,tensor_parallel,expert_parallel,precision,prompt_tokens,output_tokens,"
