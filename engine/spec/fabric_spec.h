@@ -156,6 +156,9 @@ struct NodePorts {
 struct FabricSpec {
   std::string name;
   std::vector<DimensionSpec> dimensions;
+  /// Of a cluster that states no bandwidth of its scale-up network: what the links of its device have, and what the
+  /// innermost dimension has by them. Zeros where it states one.
+  BytesPerSecond device_links = {}, by_device_links = {};
 
   [[nodiscard]] std::int64_t size() const;
   /// Every broken rule, at fields such as "dimensions[1].links[3]". Settings without effect are broken rules.

@@ -17,7 +17,6 @@
 #include "sweep/space/axis_names.h"
 #include "sweep/space/expression.h"
 #include "sweep/study/column_names.h"
-#include "sweep/validate/table_columns.h"
 #include "sweep/yaml/loader.h"
 
 namespace shardscape::python {
@@ -271,12 +270,6 @@ void add_study(py::module_& module) {
         return make({file, text, overrides}, paths(presets));
       },
       py::arg("text"), py::arg("file"), py::arg("overrides"), py::arg("presets"));
-  module.def("plan_columns", [] {  // those of a table of plans that may be blank, but not be missing
-    std::vector<std::string> names;
-    for (const validate::Column& column : validate::columns_of(validate::TableKind::plans))
-      if (column.use == validate::ColumnUse::expected) names.emplace_back(column.name);
-    return names;
-  });
   module.def(
       "column_meant",
       [](const std::string& text, const Columns& columns) {

@@ -14,9 +14,10 @@ std::string without_path(std::string_view name) {
 }
 
 const PlanAxisRow* find_axis(std::string_view name) {
-  const std::string plain = without_path(name);
+  constexpr std::string_view kSpace = "space.";
+  if (name.starts_with(kSpace)) name.remove_prefix(kSpace.size());
   for (const PlanAxisRow& row : kPlanRows)
-    if (row.name == plain || row.column == plain) return &row;
+    if (row.name == name || row.column == name) return &row;
   return nullptr;
 }
 

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "sweep/study/study_parts.h"
+
 namespace shardscape::sweep {
 
 namespace {
@@ -22,6 +24,9 @@ void take_load(const PointText& text, const Study& study, std::size_t at, Worklo
   study.timed_requests.count(*workload.load);
   study.length_laws[at % study.workloads.size()].give_to(*workload.load);
   serving::keep_to_drawn(*workload.load, workload.concurrency);
+  if (std::string refusal = study.model.too_long(workload.longest_prompt() + workload.longest_output());
+      !workload.load->trace && !refusal.empty())
+    problems.add("workload.output_tokens", std::move(refusal));
 }
 
 }  // namespace
@@ -32,10 +37,12 @@ tl::expected<ChosenPoint, Problems> choose_point(const std::string& text, const 
     auto point = parse_point(text, study.space, study.gpu_counts[count], study.phase());
     if (!point) continue;
     const std::size_t at = count * (study.setting_count() / counts);
-    ChosenPoint chosen{point->plan, at, study.setting(at)};
+    ChosenPoint chosen{point->plan, at, study.setting(at), ""};
     Problems problems;
     take_load(*point, study, at, chosen.setting.workload, problems);
     if (!problems.empty()) return tl::unexpected(std::move(problems));
+    if (long_sequences(study.model, study.workloads).empty())
+      chosen.warning = long_sequences(study.model, {&chosen.setting.workload, 1});
     return chosen;
   }
   // What is wrong on the most GPUs, which allow the most.

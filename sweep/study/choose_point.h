@@ -15,6 +15,8 @@ struct ChosenPoint {
   ParallelPlan plan;
   std::size_t at = 0;  ///< index of its setting: the first on as many GPUs as the plan's degrees make up
   Setting setting;     ///< with the concurrency or the rate that the text gives
+  std::string
+      warning;  ///< that requests drawn there are longer than what the model is published for; mostly empty
 };
 
 /// The point that `text` ("tp=8,pp=4") names; or all that is wrong with it, by key.

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <optional>
 
 #include "sweep/yaml/quantity_text.h"
 
@@ -17,24 +16,23 @@ std::string bandwidth_text(BytesPerSecond bandwidth) {
   return yaml::format_quantity(bandwidth.value(), yaml::Dimension::bandwidth);
 }
 
-/// The links that the system's cluster has the bandwidth of; nothing where it states its own.
-std::optional<BytesPerSecond> links_of(const System& system, const yaml::LinkedFabrics& linked) {
-  if (system.fabric.dimensions.empty()) return std::nullopt;
-  const auto at = linked.find({system.fabric.name, system.fabric.dimensions.front().bandwidth});
-  return at == linked.end() ? std::nullopt : std::optional(at->second);
+/// Whether the cluster has the bandwidth of its device's links, and neither states its own nor was given another.
+bool by_device_links(const FabricSpec& fabric) {
+  return fabric.device_links.value() > 0 && !fabric.dimensions.empty() &&
+         fabric.dimensions.front().bandwidth == fabric.by_device_links;
 }
 
 }  // namespace
 
-std::vector<std::string> idle_links(const std::vector<System>& systems, const std::set<std::string>& devices,
-                                    const yaml::LinkedFabrics& linked) {
+std::vector<std::string> idle_links(const std::vector<System>& systems,
+                                    const std::set<std::string>& devices) {
   constexpr double kSame = 1e-9;
   std::vector<std::string> lines;
   std::set<std::string> left = devices;
   for (const System& system : systems) {
     const DeviceSpec& device = system.device;
     if (system.fabric.dimensions.empty() || !left.contains(device.name)) continue;
-    if (links_of(system, linked)) continue;
+    if (by_device_links(system.fabric)) continue;
     const DimensionSpec& inner = system.fabric.dimensions.front();
     const BytesPerSecond all = device.links.bandwidth(), own = inner.bandwidth;
     if (inner.kind == DimensionKind::custom || std::abs((all - own).value()) <= kSame * all.value()) continue;
@@ -47,15 +45,16 @@ std::vector<std::string> idle_links(const std::vector<System>& systems, const st
   return lines;
 }
 
-std::string links_left_behind(const std::vector<System>& systems, const yaml::LinkedFabrics& linked) {
+std::string links_left_behind(const std::vector<System>& systems) {
   for (const System& system : systems) {
-    const std::optional<BytesPerSecond> kept = links_of(system, linked);
-    const BytesPerSecond links = system.device.links.bandwidth();
-    if (!kept || links == *kept) continue;
+    const BytesPerSecond kept = system.fabric.device_links, links = system.device.links.bandwidth();
+    if (!by_device_links(system.fabric) || links == kept) continue;
     return fmt::format(
-        "device {} has links of {}, but cluster {} states no bandwidth and keeps that of its own device's, "
-        "{}: state it in the cluster, or list clusters, each with its device",
-        system.device.name, bandwidth_text(links), system.fabric.name, bandwidth_text(*kept));
+        "device {} {}, but cluster {} states no bandwidth and keeps that of its own device's, {}: state it "
+        "in "
+        "the cluster, or list clusters, each with its device",
+        system.device.name, links.value() > 0 ? "has links of " + bandwidth_text(links) : "states no links",
+        system.fabric.name, bandwidth_text(kept));
   }
   return "";
 }

@@ -37,13 +37,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Keys of `workload:` and `space:`, for who sets one without naming its part.
+/// Keys of `workload:`, `space:` and `hardware:`, for who sets one without naming its part.
 std::vector<std::string> inner_paths() {
-  std::vector<std::string> paths = {"workload.phase", "workload.expert_load",
+  std::vector<std::string> paths = {"workload.phase", "workload.expert_load", "hardware.device",
                                     std::string("space.") + kPrefillGpus};
   for (const StarterKey& key : kStarterKeys)
     if (key.name != "promises") paths.push_back("workload." + std::string(key.name));
-  for (const PlanAxisRow& row : kPlanRows) paths.push_back(std::string("space.") + row.column);
+  for (const PlanAxisRow& row : kPlanRows) {
+    paths.push_back(std::string("space.") + row.column);
+    if (row.name != std::string_view(row.column)) paths.push_back(std::string("space.").append(row.name));
+  }
   return paths;
 }
 
@@ -96,9 +99,8 @@ class StudyParser {
     note_places(root_, ".");
     study_.resolved_yaml = resolved();
     note_assumed_shares();
-    note(long_sequences(study_));
-    for (std::string& line : idle_links(study_.systems, loader_.linked_devices(), loader_.linked_fabrics()))
-      note(std::move(line));
+    note(long_sequences(study_.model, study_.workloads));
+    for (std::string& line : idle_links(study_.systems, loader_.linked_devices())) note(std::move(line));
     study_.warned_of = study_.assumptions.size();
     note(stack_policies(study_));
     note(lockstep_clients(study_));
@@ -424,7 +426,7 @@ class StudyParser {
   }
 
   void check_links() {
-    const std::string problem = links_left_behind(study_.systems, loader_.linked_fabrics());
+    const std::string problem = links_left_behind(study_.systems);
     if (!problem.empty()) state_.bad("hardware", root_.find("hardware")->where, problem);
   }
 

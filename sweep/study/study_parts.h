@@ -137,7 +137,7 @@ std::optional<yaml::Node> write_store(const Study& study);
 /// price or power.
 std::vector<Problem> without_value(const Study& study);
 /// That sequences are longer than those which the model is published for; empty where none is.
-std::string long_sequences(const Study& study);
+std::string long_sequences(const ModelSpec& model, std::span<const WorkloadSpec> workloads);
 
 /// Reports sequences and requests that the model has no positions for.
 void check_lengths(const Study& study, const yaml::Node& root, yaml::ReadState& state);

@@ -33,16 +33,26 @@ std::vector<Problem> without_value(const Study& study) {
                     "no time between tokens; leave it out, or give more tokens",
                     limit.column.substr(0, limit.column.size() - std::string_view("_s").size())));
   }
-  const auto lacks = [&](std::string_view column, const char* key, const char* set, auto of_device) {
-    const auto says = [&](const System& system) { return of_device(system.device) > 0; };
-    if (std::ranges::find(study.objectives, column) != study.objectives.end() &&
-        std::ranges::none_of(study.systems, says))
-      problems.add("objectives",
-                   fmt::format("{} has no value: the device says no {}, such as --set {}", column, key, set));
+  const bool pools = std::ranges::min(study.space.prefill_gpus) > 0;
+  const auto lacks = [&](std::string_view column, std::string_view key, std::string_view value, auto of) {
+    const auto own = [&](const System& system) { return of(system.device) > 0; };
+    const auto both = [&](const System& system) {
+      return own(system) && (!pools || of(system.prefilling()) > 0);
+    };
+    if (std::ranges::find(study.objectives, column) == study.objectives.end() ||
+        std::ranges::any_of(study.systems, both))
+      return;
+    problems.add("objectives",
+                 std::ranges::any_of(study.systems, own)
+                     ? fmt::format("{} has no value: the prefill_device says no {}, such as prefill_device: "
+                                   "{{base: {}, {}: {}}}",
+                                   column, key, study.systems.front().prefilling().name, key, value)
+                     : fmt::format("{} has no value: the device says no {}, such as --set 'device.{}={}'",
+                                   column, key, key, value));
   };
-  lacks("cost_per_million_tokens", "price_per_hour", "device.price_per_hour=2.5",
+  lacks("cost_per_million_tokens", "price_per_hour", "2.5",
         [](const DeviceSpec& device) { return device.price_per_hour; });
-  lacks("energy_per_token_j", "power", "'device.power=700 W'",
+  lacks("energy_per_token_j", "power", "700 W",
         [](const DeviceSpec& device) { return device.power.value(); });
   const std::optional<LoadSpec>& load = study.workloads.front().load;
   if (std::string idle = load ? idle_priorities(*load, study.systems) : ""; !idle.empty())
@@ -50,15 +60,14 @@ std::vector<Problem> without_value(const Study& study) {
   return {problems.list().begin(), problems.list().end()};
 }
 
-std::string long_sequences(const Study& study) {
+std::string long_sequences(const ModelSpec& model, std::span<const WorkloadSpec> workloads) {
   std::int64_t longest = 0;
-  for (const WorkloadSpec& workload : study.workloads) longest = std::max(longest, longest_of(workload));
-  const std::int64_t context = study.model.context;
-  if (context == 0 || longest <= context) return "";
+  for (const WorkloadSpec& workload : workloads) longest = std::max(longest, longest_of(workload));
+  if (model.context == 0 || longest <= model.context) return "";
   return fmt::format(
       "sequences have up to {} tokens, and model {} is published for {} (context): its quality beyond is not "
       "known, its time is predicted all the same",
-      longest, study.model.name, context);
+      longest, model.name, model.context);
 }
 
 void check_expert_loads(const Study& study, const yaml::Node& root, yaml::ReadState& state) {

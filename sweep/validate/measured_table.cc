@@ -10,6 +10,7 @@
 #include "engine/base/safe_text.h"
 #include "engine/base/words.h"
 #include "sweep/input/input_file.h"
+#include "sweep/space/axis_names.h"
 
 namespace shardscape::validate {
 
@@ -110,6 +111,8 @@ void read_header(CsvParser& parser, Table& table) {
          fmt::format("names {} columns; a table has at most {}", table.columns.size(), kMostColumns)});
     table.columns.clear();
   }
+  for (std::string& column : table.columns)
+    if (const PlanAxisRow* const axis = sweep::find_axis(column)) column = axis->column;  // tp for its column
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     const auto here = table.columns.begin() + static_cast<std::ptrdiff_t>(i);
     if (std::find(table.columns.begin(), here, *here) == here) continue;

@@ -7,14 +7,16 @@ namespace {
 using Value = std::optional<double>;
 using Get = Value (*)(const Prediction&, bool);
 
+/// A time; nothing where there is none, as between the tokens of requests of one.
+Value time_of(Seconds time) { return time.value() > 0 ? Value(time.value()) : std::nullopt; }
 template <auto Member>
-constexpr Get kMean = [](const Prediction& p, bool) { return Value((p.*Member).value()); };
+constexpr Get kMean = [](const Prediction& p, bool) { return time_of(p.*Member); };
 template <auto Spread, auto Percentile>
-constexpr Get kSpread = [](const Prediction& p, bool) { return Value((p.*Spread.*Percentile).value()); };
+constexpr Get kSpread = [](const Prediction& p, bool) { return time_of(p.*Spread.*Percentile); };
 /// What a load that is simulated has alone.
 template <auto Tail, auto Percentile>
 constexpr Get kTail = [](const Prediction& p, bool simulated) {
-  return simulated ? Value((p.load.*Tail.*Percentile).value()) : std::nullopt;
+  return simulated ? time_of(p.load.*Tail.*Percentile) : std::nullopt;
 };
 using P = Prediction;
 using L = LoadPrediction;
@@ -22,7 +24,7 @@ constexpr auto kP50 = &InferenceLatency::p50, kP95 = &InferenceLatency::p95;
 constexpr auto kP90 = &L::Tail::p90, kP99 = &L::Tail::p99;
 /// Time per token after the first, mean over requests; in the steady state of alike requests that of all tokens.
 constexpr Get kTpot = [](const Prediction& p, bool simulated) {
-  return Value((simulated ? p.load.tpot_mean : p.itl).value());
+  return time_of(simulated ? p.load.tpot_mean : p.itl);
 };
 
 // What tables call ITL is (whole request - TTFT) / (tokens - 1), mean over requests.

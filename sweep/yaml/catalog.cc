@@ -202,7 +202,8 @@ tl::expected<fs::path, std::string> Catalog::find(PresetKind kind, std::string_v
   std::string message = fmt::format("unknown {} \"{}\"", name_of(kind), name);
   const std::vector<std::string> near = nearest_names(name, names, 3);
   if (!near.empty()) message += "; did you mean " + join(near) + '?';
-  message += names.empty() ? "; the preset directories have none" : "; available: " + join(names);
+  if (near.empty())
+    message += names.empty() ? "; the preset directories have none" : "; available: " + join(names);
   return tl::unexpected(message);
 }
 

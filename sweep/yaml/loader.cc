@@ -367,7 +367,10 @@ std::optional<Cluster> Loader::cluster(const Reference& at) {
   }
   std::optional<DevicePreset> gpu = device({*device_reference, device_path, target->folder});
   if (!fabric || !gpu) return std::nullopt;
-  if (links) linked_fabrics_[{fabric->fabric.name, fabric->fabric.dimensions.front().bandwidth}] = *links;
+  if (links) {
+    fabric->fabric.device_links = *links;
+    fabric->fabric.by_device_links = fabric->fabric.dimensions.front().bandwidth;
+  }
   return Cluster{fabric->fabric.name, std::move(*gpu), std::move(*fabric)};
 }
 

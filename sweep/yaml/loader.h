@@ -58,10 +58,6 @@ struct Reference {
   std::filesystem::path folder;
 };
 
-/// Clusters that state no bandwidth of their scale-up network and have that of their device's links: the name and the
-/// bandwidth of the innermost dimension, to what the links of that device have.
-using LinkedFabrics = std::map<std::pair<std::string, BytesPerSecond>, BytesPerSecond>;
-
 class Loader {
  public:
   /// Both references must outlive the loader. Problems go to `diagnostics`; a load with problems returns nothing.
@@ -90,7 +86,6 @@ class Loader {
 
   /// The devices read so far whose data sheets say `links`.
   [[nodiscard]] const std::set<std::string>& linked_devices() const { return linked_devices_; }
-  [[nodiscard]] const LinkedFabrics& linked_fabrics() const { return linked_fabrics_; }
   /// The devices read so far whose files leave out shares of their peaks.
   [[nodiscard]] const std::vector<AssumedShares>& assumed_shares() const { return assumed_shares_; }
 
@@ -148,7 +143,6 @@ class Loader {
   std::vector<InputFile> files_;
   std::vector<AssumedShares> assumed_shares_;
   std::set<std::string> linked_devices_;
-  LinkedFabrics linked_fabrics_;
   std::vector<std::filesystem::path> chain_;  ///< files being followed, as canonical paths
 };
 

@@ -179,6 +179,15 @@ TEST_F(BadInputTest, WhatAStudyLacksIsSaidWithItsPlace) {
   EXPECT_TRUE(contains(chain, "c63.yaml:2:7: base: is file 65")) << chain;
   EXPECT_FALSE(contains(chain, "./c63")) << chain;
   says({"check", "serving.yaml", "--set", "constraints=[tp <= 4 /s]"}, "which 'tp' is not");
+  // Axes are named by their names and those of their columns, also under `space`: no other part has them.
+  says({"check", "study.yaml", "--set", "tp=4"}, "tp: unknown key; did you mean \"space.tp\"?");
+  says({"check", "study.yaml", "--set", "device=h100-sxm-80gb"}, "did you mean \"hardware.device\"?");
+  says({"check", "study.yaml", "--set", "space.workload.tp=4"}, "space.workload: unknown key");
+  says({"check", "study.yaml", "--set", "space.tensor.parallel=4"}, "space.tensor: unknown key");
+  for (const char* key : {"workload.tp", "hardware.tensor_parallel", "tensor.parallel"})
+    says({"simulate", "study.yaml", "--point", std::string(key) + "=4"}, "unknown key");
+  EXPECT_EQ(run({"simulate", "study.yaml", "--point", "space.tp=4,tensor_parallel=4"}).code, 2);
+  EXPECT_EQ(run({"simulate", "study.yaml", "--point", "space.tp=4"}).code, 0);
 }
 
 TEST_F(BadInputTest, BudgetsAreTimesOrWholePoints) {

@@ -110,6 +110,19 @@ TEST_F(CostTest, ADeviceWithoutAPriceHasNoCost) {
   EXPECT_TRUE(
       contains(refused.err, "cost_per_million_tokens has no value: the device says no price_per_hour"))
       << refused.err;
+  // A pool that prefills has devices of its own, which cost as well.
+  write("pools.yaml",
+        std::string(kInferenceStudy) + "prefill_device: {base: a100-sxm-80gb, price_per_hour: 0}\n");
+  const auto checked = [&](const char* pools) {
+    return run({"check", "pools.yaml", "--set", std::string("space.prefill_gpus=") + pools, "--set",
+                "device.price_per_hour=2", "--set", "objectives=[cost_per_million_tokens]"});
+  };
+  const Finished pooled = checked("[4]");
+  EXPECT_EQ(pooled.code, 2);
+  EXPECT_TRUE(
+      contains(pooled.err, "cost_per_million_tokens has no value: the prefill_device says no price_per_hour"))
+      << pooled.err;
+  EXPECT_EQ(checked("[0, 4]").code, 0) << "points without a pool have costs";
   for (const char* topic : {"cost", "energy", "mfu"}) EXPECT_EQ(run({"help", topic}).code, 0) << topic;
 }
 

@@ -269,6 +269,15 @@ TEST_F(OwnInputsTest, LinksOfADataSheetCountOrAreSaidNotTo) {
                        "hardware: device quick has links of 2 TB/s, but cluster pod states no bandwidth and "
                        "keeps that of its own device's, 100 GB/s: state it in the cluster"))
       << behind.err;
+  write("bare.yaml", "name: bare" + sheet.substr(0, sheet.find("\nlinks")) + '\n');
+  const Finished none = with("open_slow_study.yaml", "device: [slow.yaml, bare.yaml]");
+  EXPECT_TRUE(contains(none.err, "device bare states no links, but cluster pod states no bandwidth"))
+      << none.err;
+  // A cluster of the same name that states the same bandwidth is none of those whose links count.
+  write("stated_fast.yaml", stated.replace(stated.find("slow.yaml"), 9, "fast.yaml"));
+  const Finished same_name = with("open_slow_study.yaml", "cluster: [stated_fast.yaml]");
+  EXPECT_EQ(same_name.code, 0) << same_name.err;
+  EXPECT_TRUE(contains(same_name.err, "its links (2 TB/s) have no effect")) << same_name.err;
   for (const char* const hardware :
        {"cluster: [open_slow.yaml, open_fast.yaml]", "device.hbm.bandwidth: [4 TB/s, 5 TB/s]",
         "variant: {a: {device: fast.yaml, fabric.nvlink.bandwidth_per_gpu: 2 TB/s}}"}) {

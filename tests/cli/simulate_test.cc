@@ -225,6 +225,27 @@ TEST_F(SimulateTest, ARateOfThePointHasItsOwnRequests) {
   }
 }
 
+// The longest of many requests is longer than the longest of few, so that it may be beyond what the model has.
+TEST_F(SimulateTest, RequestsOfThePointAreHeldAgainstTheModel) {
+  const auto at = [&](const std::string& model, const std::string& mean) {
+    write("few.yaml", "model: " + model +
+                          "\ncluster: dgx-h100\ngpus: 1\nstack: sglang\n"
+                          "workload: {phase: inference, prompt_tokens: {lognormal: {mean: " +
+                          mean +
+                          ", cv: 1}}, output_tokens: 10, concurrency: 1}\nspace: {tensor_parallel: [1]}\n");
+    return run({"simulate", "few.yaml", "--point", "tp=1,concurrency=256"});
+  };
+  const Finished refused = at("opt-1.3b", "400");
+  EXPECT_EQ(refused.code, 2) << refused.out;
+  EXPECT_TRUE(contains(refused.err, "are more than the 2050 learned positions of model opt-1.3b"))
+      << refused.err;
+  EXPECT_EQ(run({"check", "few.yaml"}).err, "");
+  const Finished warned = at("llama2-7b", "800");
+  EXPECT_EQ(warned.code, 0) << warned.err;
+  EXPECT_TRUE(contains(warned.err, "and model llama2-7b is published for 4096 (context)")) << warned.err;
+  EXPECT_EQ(run({"check", "few.yaml"}).err, "");
+}
+
 TEST_F(SimulateTest, StepsOfWorthAreSmallAgainstTheirNumbers) {
   // A tenth of 74 ns is 7.4 ns, of 8 MiB 0.84 MB, and of 2,039 GB/s more than a unit.
   const json point =

@@ -311,6 +311,38 @@ TEST_F(ValidateTest, MillisecondsInAColumnOfSecondsAreAskedFor) {
   EXPECT_FALSE(contains(said({"0.0085", "0.0085", "0.000003"}), "are they in"));
 }
 
+TEST_F(ValidateTest, AxesMayHaveTheirShortNames) {
+  const std::string row =
+      ",recompute,measured_step_time_s\na,training,llama3.1-8b,dgx-h100,megatron-core,8,2,1,128,4096,1,full,"
+      "6.4\n";
+  const std::string head = "id,phase,model,cluster,stack,gpus,", end = ",global_batch,sequence_length,";
+  write("long.csv", head + "tensor_parallel,pipeline_parallel" + end + "zero_stage" + row);
+  write("short.csv", head + "tp,pp" + end + "zero" + row);
+  const auto errors = [&](const char* file) {
+    const Finished finished = run({"validate", file, "--json"});
+    EXPECT_EQ(finished.code, 0) << finished.err;
+    return json::parse(finished.out).at("files").at(0).at("step_time");
+  };
+  EXPECT_EQ(errors("short.csv"), errors("long.csv"));
+  write("twice.csv", head + "tp,tensor_parallel" + end + "zero" + row);
+  EXPECT_TRUE(contains(run({"validate", "twice.csv"}).err, "tensor_parallel: is named twice in the header"));
+}
+
+// Nothing lies between the tokens of requests of one, so that no time is predicted there.
+TEST_F(ValidateTest, OneTokenHasNoTimePerToken) {
+  write("one.csv",
+        "id,model,device,software,gpus,tensor_parallel,requested_rate,prompt_tokens_mean,"
+        "output_tokens_requested,ttft_mean_s,tpot_derived_s,e2e_mean_s\n"
+        "a,llama3.1-8b,h100-sxm-80gb,vllm 0.9,1,1,2,1024,1,0.05,0.008,0.05\n"
+        "b,llama3.1-8b,h100-sxm-80gb,vllm 0.9,1,1,2,1024,64,0.05,0.008,0.55\n");
+  const Finished finished = run({"validate", "one.csv", "--json"});
+  EXPECT_EQ(finished.code, 0) << finished.err;
+  const json file = json::parse(finished.out).at("files").at(0);
+  EXPECT_EQ(file.at("ttft").at("n"), 2);
+  EXPECT_EQ(file.at("tpot").at("n"), 1);
+  EXPECT_LT(file.at("tpot").at("max"), 0.5) << "0 s is no prediction";
+}
+
 TEST_F(ValidateTest, PublicTablesAreReadByDeviceAndSoftware) {
   write("runs.csv",
         "id,model,device,gpus,tensor_parallel,expert_parallel,precision,prompt_tokens,output_tokens,"

@@ -420,6 +420,8 @@ class AnswersTest(PackageTest):
         expected = self.study.simulate(tp=4, pp=4, zero=0, recompute="none", mbs=1, schedule="1f1b", sp=0)
         self.assertEqual(found.rows["predicted_step_time_s"][0], expected.to_dict()["step_time_s"])
         self.assertEqual(found.report["files"][0]["rows"], 2)
+        short = measured.rename(columns={"tensor_parallel": "tp", "pipeline_parallel": "pp"})
+        self.assertTrue(self.study.validate(short).rows.equals(found.rows))
         with self.assertRaisesRegex(ss.InputError, "^table.csv:3: .*tensor_parallel"):
             self.study.validate(measured.assign(tensor_parallel=[4, -1]))
 

@@ -23,8 +23,8 @@ using calibrate::Constant;
 
 constexpr const char* kCalibrateExamples =
     R"(Examples:
-  shardscape calibrate --template > runs.csv                         a table to fill in
-  shardscape calibrate --list                                        what can be fitted, and how far
+  shardscape calibrate --template > runs.csv   a table to fill in
+  shardscape calibrate --list                  what can be fitted, and how far
   shardscape calibrate runs.csv --stack nanotron-a -o nanotron-a.yaml
   shardscape calibrate runs.csv --stack pytorch --rows-of my-stack --hold-out 1/3 -o my-stack.yaml
   shardscape calibrate runs.csv --stack megatron-core --only host.forward_layer,host.backward_layer -o m.yaml

@@ -20,7 +20,7 @@ namespace shardscape::cli {
 
 sweep::ChosenPoint point_of_id(const sweep::Study& study, const sweep::DesignSpace& space, std::uint64_t id) {
   const sweep::PointIndex point = space.point(id);
-  return {point.plan, point.setting, study.setting(point.setting)};
+  return {point.plan, point.setting, study.setting(point.setting), ""};
 }
 
 std::optional<std::uint64_t> point_id_of(const std::string& text) {

@@ -30,9 +30,9 @@ constexpr const char* kCompareFooter =
   shardscape compare study.yaml --point tp=8,pp=4,dp=2 --point tp=4,pp=4,dp=4    two plans of a study
   shardscape compare a100.yaml h100.yaml --point tp=8,pp=4,dp=2                  one plan on two machines
   shardscape compare study.yaml --cluster dgx-h100 --cluster dgx-b200 --point tp=8,pp=4,dp=2      the same
-  shardscape compare a100.yaml h100.yaml                     the best plan of each, which is searched
-  shardscape compare a.h5 b.h5                               the best row of each of two result files
-  shardscape compare out.h5 --point 3439 --point 3051        two rows of a file, by their point ids
+  shardscape compare a100.yaml h100.yaml     the best plan of each, which is searched
+  shardscape compare a.h5 b.h5               the best row of each of two result files
+  shardscape compare out.h5 --point 3439 --point 3051    two rows of a file, by their point ids
   shardscape compare a.h5 b.h5 --where 'tp <= 4' --json
   shardscape compare a.yaml b.yaml --report compare.html     the same as a page
 

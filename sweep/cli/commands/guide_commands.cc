@@ -407,8 +407,8 @@ data_parallel: fill takes what the other degrees leave of the GPUs. In brackets 
 std::string values_topic(std::string_view topic = "") {
   std::string text;
   const auto add = [&](const std::string& key, const auto& words) {
-    const std::string_view name = std::string_view(key).substr(key.rfind('.') + 1);
-    if (topic.empty() || key == topic || name == topic)
+    const std::string low = lower_case(key);
+    if (topic.empty() || low == topic || low.substr(low.rfind('.') + 1) == topic)
       text += fmt::format("  {}: {}\n", key, fmt::join(words, ", "));
   };
   for (const PlanAxisRow& row : kPlanRows)
@@ -417,6 +417,11 @@ std::string values_topic(std::string_view topic = "") {
   add("workload.phase", enum_names<Phase>());
   add("workload.precision", enum_names<PolicyName>());
   add("workload.expert_load.distribution", enum_names<LoadDistribution>());
+  add("workload.arrivals", enum_names<ArrivalProcess>());
+  add("workload.client", client_profile_names());
+  add("workload.client.profile", client_profile_names());
+  add("workload.client.statistic", enum_names<ClientStatistic>());
+  add("placement", enum_names<sweep::PlacementChoice>());
   add("fabric.NAME.kind", enum_names<DimensionKind>());
   add("fabric.NAME.scope", enum_names<LinkScope>());
   for (const auto& leaves :
@@ -452,16 +457,15 @@ std::string hardware_numbers() {
   return text;
 }
 
-/// The meanings of the columns of results that a word names: its own name, or with its unit ("step_time").
+/// The meanings of the columns of results that a word names, by any of their names.
 std::string columns_named(const std::string& topic) {
   std::string text;
   for (const results::ColumnInfo& column : sweep::fixed_columns()) {
-    const bool named = column.name == topic || column.name == topic + "_s" ||
-                       column.name == topic + "_bytes" || column.name == topic + "_j";
+    const std::vector<std::string> names = sweep::names_of_column(column);
     const std::string line =
         fmt::format("column {}{}: {}\n", column.name, column.unit == "1" ? "" : " (" + column.unit + ")",
                     column.long_name);
-    if (named && text.find(line) == std::string::npos) text += line;
+    if (std::ranges::find(names, topic) != names.end() && text.find(line) == std::string::npos) text += line;
   }
   return text;
 }

@@ -228,6 +228,8 @@ void refuse_what_servers_lack(const SimulateArguments& arguments, const Setting&
 int run_simulate(const SimulateArguments& arguments, const CommonOptions& common) {
   const sweep::Study study = load(arguments.study, common);
   const sweep::ChosenPoint point = choose_point(study, point_or_best(arguments.study, arguments.point));
+  if (!point.warning.empty())
+    std::cerr << styled(std::cerr, "warning: ", "33") << message_line(point.warning) << '\n';
   const Setting& setting = point.setting;
   std::optional<sweep::FaultDraw> draw;
   if (arguments.draw) draw = draw_sample(study, setting, *arguments.draw);

@@ -41,8 +41,9 @@ constexpr const char* kValidateExamples =
   shardscape validate runs.csv --hold-out 1/3           rows that a fit may see, and rows it may not
   shardscape validate *.csv --evidence evidence.yaml     what `simulate` expects its error from
 
-Errors are relative to the measured value, shares are fractions in JSON. Exit code 3: --check found a bar missed. The
-columns of tables: 'shardscape help tables', or with --template of one; statistics: 'shardscape help validation'.)";
+Errors are relative to the measured value, shares are fractions in JSON. Exit code 3: --check found a bar missed.
+'shardscape help tables' lists the columns of tables, --template those of one; 'shardscape help
+validation' the statistics.)";
 
 struct ValidateArguments {
   std::vector<fs::path> files;

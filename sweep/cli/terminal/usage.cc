@@ -77,11 +77,10 @@ std::vector<std::string> unknown_words(const CLI::App& app, const CLI::App& comm
   return lines;
 }
 
-/// Characters to a line of help: as many as the terminal has, up to 100. Where there is none, the list of commands fits
-/// the narrow ones, too.
-std::size_t help_width(bool of_program) {
+/// Characters to a line of help: as many as the terminal has, up to 100. Where there is none it fits narrow ones, too.
+std::size_t help_width() {
   constexpr std::size_t kWidest = 100, kNarrow = 80;
-  return std::min(terminal_width(std::cout).value_or(of_program ? kNarrow : kWidest), kWidest);
+  return std::min(terminal_width(std::cout).value_or(kNarrow), kWidest);
 }
 
 /// What fits to the right of a column; never so little that no word does.
@@ -100,27 +99,39 @@ std::string folded(const std::string& line, std::size_t width) {
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_option_desc(const CLI::Option* option) const override {
-    return in_column(option->get_description(), false);
+    return in_column(option->get_description());
   }
   std::string make_subcommand(const CLI::App* command) const override {
     std::ostringstream out;
-    const std::string text = in_column(command->get_description(), true);
+    const std::string text = in_column(command->get_description());
     CLI::detail::format_help(out, command->get_display_name(true), text, get_column_width());
     return out.str();
   }
+  /// Lines of a paragraph become one, which make_help() folds anew.
   std::string make_footer(const CLI::App* app) const override {
-    const std::string footer = app->get_footer();
-    const std::size_t width = help_width(app->get_parent() == nullptr);
+    const auto is_prose = [](const std::string& line) {
+      return !line.empty() && line.front() != ' ' && !line.ends_with(':');
+    };
+    std::string text, before;
+    for (const std::string& line : split_lines(app->get_footer())) {
+      if (!text.empty()) text += is_prose(before) && is_prose(line) ? ' ' : '\n';
+      text += line;
+      before = line;
+    }
+    return text;
+  }
+  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override {
+    const std::string help = CLI::Formatter::make_help(app, std::move(name), mode);
     std::string text;
-    for (const std::string_view line : split(footer, '\n')) text += folded(std::string(line), width) + '\n';
-    return footer.empty() ? "" : text;
+    for (const std::string_view line : lines_of(help)) text += folded(std::string(line), help_width()) + '\n';
+    return text;
   }
 
  private:
   /// What stands to the right of an option or a command.
-  [[nodiscard]] std::string in_column(const std::string& text, bool of_program) const {
+  [[nodiscard]] std::string in_column(const std::string& text) const {
     const std::size_t column = get_column_width();
-    return fmt::format("{}", fmt::join(wrapped(text, beside(column, help_width(of_program))), "\n"));
+    return fmt::format("{}", fmt::join(wrapped(text, beside(column, help_width())), "\n"));
   }
 };
 

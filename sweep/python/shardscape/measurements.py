@@ -109,13 +109,11 @@ def calibrate(
 
 
 def _completed(table: pd.DataFrame | PathLike) -> pd.DataFrame | PathLike:
-    """A frame of plans with every column that a table of plans has, blank where it has none, and names of rows."""
+    """A frame of plans with names of rows."""
     named = {"model", "cluster", "stack"}
     if not isinstance(table, pd.DataFrame) or not named <= {str(name) for name in table.columns}:
         return table
-    rows = [f"row {i}" for i in range(len(table))]
-    blank: dict[str, object] = {name: None for name in _shardscape.plan_columns() if name not in table}
-    return table.assign(**blank) if "id" in table else table.assign(id=rows, **blank)
+    return table if "id" in table else table.assign(id=[f"row {i}" for i in range(len(table))])
 
 
 def _command(command: str, file: str) -> list[str]:

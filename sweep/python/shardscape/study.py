@@ -261,7 +261,7 @@ class Study:
         return calibrate(self._completed(measurements), presets=self._presets, **options)
 
     def _completed(self, measurements: pd.DataFrame | PathLike) -> pd.DataFrame | PathLike:
-        known = {"model", "cluster", "gpus", "tensor_parallel"}
+        known = {"model", "cluster", "gpus", "tensor_parallel", "tp"}
         if not isinstance(measurements, pd.DataFrame) or not known & {str(name) for name in measurements.columns}:
             return measurements  # a file, or a table of kernels or collectives, which have no study
         inputs = self._inputs
