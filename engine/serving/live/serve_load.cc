@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <deque>
 
+#include "engine/network/flows/fluid.h"
 #include "engine/serving/least.h"
 #include "engine/serving/live/live_server.h"
 #include "engine/serving/live/load_course.h"
@@ -39,7 +40,8 @@ class Service {
       if (!(std::min({next, ends, wakes}) < kNever) ||
           !course_.note_event(tally_.reads(), [&] { return waiting(); }))
         return LoadCourse::without_end();
-      if (next <= std::min(ends, wakes)) {
+      // Servers that do the same send requests at one moment up to rounding: an idle one waits for all it gets of them.
+      if (next <= std::min(ends, wakes * (1 + network::kTie))) {
         deliver(course_.senders.take());
       } else if (ends <= wakes) {
         finish(ends_.index());
