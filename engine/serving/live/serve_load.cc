@@ -7,6 +7,7 @@
 
 #include "engine/network/flows/fluid.h"
 #include "engine/serving/least.h"
+#include "engine/serving/live/alike_servers.h"
 #include "engine/serving/live/live_server.h"
 #include "engine/serving/live/load_course.h"
 #include "engine/serving/live/router.h"
@@ -119,6 +120,8 @@ class Service {
 
 LiveMeasured serve_load(const Offered& offered, const LiveRules& rules, const Timer& timer, Stride stride,
                         const LoadObserver& observer) {
+  if (stride == Stride::runs && observer.record == nullptr && all_alike(offered, rules))
+    return serve_alike(offered, rules, timer, observer.go_on);
   return measure_load(offered, rules.servers, [&](Supply supply, LiveMeasured& out) {
     Service service(offered, rules, timer, stride, observer, supply);
     out = service.run();
