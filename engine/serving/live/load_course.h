@@ -86,11 +86,11 @@ class LoadCourse {
     return ++events_ % kUnasked != 0 || !go_on_ || go_on_();
   }
 
-  /// A request comes, and finds `waiting()` of them in the queues.
+  /// A request comes, and finds `waiting()` of them in the queues, of which is asked in an open loop alone.
   template <class Waiting>
   void comes(const Waiting& waiting) {
     const std::int64_t all = counts_.warm_up + counts_.counted;
-    if (++came_ > all / 2 && came_ <= all) backlog_ = std::max(backlog_, waiting());
+    if (++came_ > all / 2 && came_ <= all && open_) backlog_ = std::max(backlog_, waiting());
   }
 
   /// A request is done, its client sends the next one: counted(), then restart() where the warm-up ends with it.

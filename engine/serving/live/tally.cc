@@ -30,7 +30,8 @@ void Tally::done(const Sequence& sequence, double now) {
   if (request.output > 1) tpot_.add(std::max(0.0, now - sequence.first_token) / (request.output - 1), alike_);
   sums_.queued += servers * (sequence.admitted - request.sent);
   sums_.requests += alike_;
-  if (keeps({request, sequence.admitted, sequence.first_token, now}, promised_)) sums_.kept += alike_;
+  if (!promises_ || keeps({request, sequence.admitted, sequence.first_token, now}, promised_))
+    sums_.kept += alike_;
   sums_.prompts += alike_ * request.prompt;
   sums_.outputs += alike_ * request.output;
   sums_.steps += alike_ * request.steps;

@@ -47,7 +47,7 @@ class Tally {
  public:
   /// `promised`: what requests are held against.
   explicit Tally(const LiveRules& rules, const LatencyBounds& promised = {})
-      : rules_(rules), promised_(promised) {}
+      : rules_(rules), promised_(promised), promises_(promised != LatencyBounds()) {}
 
   /// What is added from now on is met alike by so many servers, and by the requests of each. 1: by one.
   void stands_for(std::int64_t servers) { alike_ = servers; }
@@ -110,6 +110,7 @@ class Tally {
  private:
   const LiveRules& rules_;
   const LatencyBounds promised_;
+  const bool promises_;
   std::int64_t alike_ = 1;
   std::int64_t reads_ = 0;
   double skipped_ = 0;
