@@ -41,6 +41,7 @@ void LatencyDistribution::spread(Progression p) {
 }
 
 void LatencyDistribution::weigh() {
+  if (values_.empty()) return;
   for (const double value : std::exchange(values_, {})) progressions_.push_back({value, 0, 1, 1});
 }
 

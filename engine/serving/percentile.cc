@@ -296,23 +296,43 @@ class Brackets {
   std::vector<Part> parts_;
 };
 
+/// The same of progressions of one value each, by sorting these; `shares` ascend.
+void from_sorted(const std::vector<Progression>& values, std::span<const double> shares,
+                 std::span<double> to) {
+  std::vector<std::pair<double, std::int64_t>> sorted;  // and how often each comes
+  sorted.reserve(values.size());
+  std::int64_t total = 0;
+  for (const Progression& p : values) {
+    sorted.emplace_back(p.first, p.weight * p.count);
+    total += sorted.back().second;
+  }
+  std::ranges::sort(sorted, {}, &std::pair<double, std::int64_t>::first);
+  auto at = sorted.begin();
+  std::int64_t up_to = at->second;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    for (const std::int64_t rank = rank_at(shares[i], total); up_to < rank;) up_to += (++at)->second;
+    to[i] = at->first;
+  }
+}
+
 }  // namespace
 
 void percentiles(const std::vector<Progression>& values, std::span<const double> shares,
                  std::span<double> to) {
-  // Few values are not worth a sample.
-  constexpr std::size_t kFew = 512;
+  // Few values are not worth a sample, and single ones are sorted sooner than parted.
+  constexpr std::size_t kFew = 512, kSorted = 4096;
+  const auto single = [](const Progression& p) { return p.count == 1 || p.step == 0; };
   if (values.empty()) {
     std::ranges::fill(to, 0);
-    return;
-  }
-  if (values.size() < kFew) {
+  } else if (values.size() < kSorted && std::ranges::all_of(values, single)) {
+    from_sorted(values, shares, to);
+  } else if (values.size() < kFew) {
     for (std::size_t i = 0; i < shares.size(); ++i) to[i] = Selection(values, shares[i]).value();
-    return;
+  } else {
+    Brackets brackets(values, shares);
+    brackets.part(values);
+    for (std::size_t i = 0; i < shares.size(); ++i) to[i] = brackets.value(i, values);
   }
-  Brackets brackets(values, shares);
-  brackets.part(values);
-  for (std::size_t i = 0; i < shares.size(); ++i) to[i] = brackets.value(i, values);
 }
 
 double percentile(const std::vector<Progression>& values, double share) {

@@ -236,11 +236,8 @@ class AlikeCourse {
 }  // namespace
 
 bool all_alike(const Offered& offered, const LiveRules& rules) {
-  const LoadSpec& load = offered.load;
-  const auto fixed = [](const Lengths& lengths) { return lengths.law == LengthLaw::fixed; };
-  return !load.open() && !load.sessions && fixed(load.prompt) && fixed(load.output) &&
-         !rules.keeps_prefixes && rules.drafts == 0 && offered.clients % rules.servers == 0 &&
-         (rules.servers == 1 || rules.frontend > 0);
+  return offered.load.alike() && !rules.keeps_prefixes && rules.drafts == 0 &&
+         offered.clients % rules.servers == 0 && (rules.servers == 1 || rules.frontend > 0);
 }
 
 LiveMeasured serve_alike(const Offered& offered, const LiveRules& rules, const Timer& timer,

@@ -74,10 +74,10 @@ TEST(Percentile, SeveralOfManyAreTheSortedValues) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     CounterRng rng(seed, 2);
     std::vector<Progression> progressions(400 + rng.below(3000));
-    const bool sorted = rng.below(3) == 0, coarse = rng.below(3) == 0;
+    const bool sorted = rng.below(3) == 0, coarse = rng.below(3) == 0, single = rng.below(3) == 0;
     for (Progression& p : progressions) {
       p.first = coarse ? static_cast<double>(1 + rng.below(4)) : 1 + 9 * rng.uniform() * rng.uniform();
-      p.count = 1 + static_cast<std::int64_t>(rng.below(1 + rng.below(20)));
+      p.count = 1 + static_cast<std::int64_t>(single ? 0 : rng.below(1 + rng.below(20)));
       p.weight = 1 + static_cast<std::int64_t>(rng.below(1 + rng.below(5)));
       p.step = rng.below(3) == 0 ? 0 : (rng.uniform() - 0.3) * 1e-2;
     }
