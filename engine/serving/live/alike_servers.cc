@@ -3,9 +3,9 @@
 #include "engine/serving/live/alike_servers.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>

@@ -19,7 +19,7 @@
 // of one period, so that they are the more exact ones (tests/property/alike_servers_test.cc).
 #pragma once
 
-#include <optional>
+#include <functional>
 
 #include "engine/serving/live/load_course.h"
 
