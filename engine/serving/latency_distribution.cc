@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <span>
 #include <utility>
 
 namespace shardscape::serving {
@@ -39,6 +40,17 @@ void LatencyDistribution::spread(Progression p) {
   }
 }
 
+void LatencyDistribution::weigh() {
+  if (values_.empty()) return;
+  for (const double value : std::exchange(values_, {})) progressions_.push_back({value, 0, 1, 1});
+}
+
+void LatencyDistribution::repeat(const Mark& since, std::int64_t times) {
+  weigh();
+  for (Progression& values : std::span(progressions_).subspan(since.size)) values.weight *= 1 + times;
+  added_ += times * (added_ - since.added);
+}
+
 void LatencyDistribution::spill() {
   for (const double value : std::exchange(values_, {})) spread({value, 0, 1, 1});
   for (const Progression& values : std::exchange(progressions_, {})) spread(values);
@@ -52,6 +64,8 @@ std::int64_t LatencyDistribution::count() const {
 }
 
 Percentiles LatencyDistribution::percentiles() {
+  // What came so often is counted as if each had been added by itself.
+  if (added_ > static_cast<std::int64_t>(kept_) && buckets_.empty()) spill();
   if (buckets_.empty()) return values_.empty() ? percentiles_of(progressions_) : percentiles_of(values_);
   std::vector<std::pair<std::uint64_t, Bucket>> ordered(buckets_.begin(), buckets_.end());
   std::ranges::sort(ordered, {}, &std::pair<std::uint64_t, Bucket>::first);

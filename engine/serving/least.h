@@ -12,9 +12,9 @@ namespace shardscape::serving {
 template <class T>
 class Least {
  public:
-  /// `count` > 0 numbers, all with the same value.
-  Least(std::size_t count, T value) : leaves_(std::bit_ceil(count)), nodes_(2 * leaves_) {
-    for (std::size_t i = 0; i < leaves_; ++i) nodes_[leaves_ + i] = {i < count ? value : none(), i};
+  /// `count` > 0 numbers, all with the same value. `last`: larger than any number that competes.
+  Least(std::size_t count, T value, T last = none()) : leaves_(std::bit_ceil(count)), nodes_(2 * leaves_) {
+    for (std::size_t i = 0; i < leaves_; ++i) nodes_[leaves_ + i] = {i < count ? value : last, i};
     for (std::size_t node = leaves_ - 1; node > 0; --node) nodes_[node] = winner_below(node);
   }
 
@@ -30,6 +30,7 @@ class Least {
 
   void set(std::size_t i, T value) {
     std::size_t node = leaves_ + i;
+    if (nodes_[node].value == value) return;
     nodes_[node].value = value;
     while (node > 1) {
       node /= 2;

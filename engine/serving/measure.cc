@@ -142,16 +142,6 @@ class Clock {
   bool measured_ = false;
 };
 
-Spread gap_spread(const std::vector<Progression>& gaps) {
-  double seconds = 0, number = 0;
-  for (const Progression& p : gaps) {
-    const double count = static_cast<double>(p.weight) * static_cast<double>(p.count);
-    seconds += 0.5 * count * (p.first + p.last());
-    number += count;
-  }
-  return {number > 0 ? seconds / number : 0, percentile(gaps, 0.5), percentile(gaps, 0.95)};
-}
-
 }  // namespace
 
 double requests_measured(const Trajectory& course, const Load& load) {
@@ -185,7 +175,7 @@ Measured measure(const Trajectory& course, const Load& load, const Timer& timer)
   out.periodic = course.periodic;
   out.ttft = spread_of(ttft);
   out.e2e = spread_of(e2e);
-  out.itl = gap_spread(clock.gaps());
+  out.itl = spread_of(clock.gaps());
   out.requests_per_s = done / window;
   out.e2e.mean = clients / out.requests_per_s;
   if (!course.periodic) {

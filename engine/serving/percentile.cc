@@ -1,11 +1,13 @@
-// Selects a percentile among arithmetic progressions: a sample suggests limits, the values on the wrong side are
-// dropped until few are left, and these are listed and selected from.
+// Selects percentiles among arithmetic progressions: a sample suggests limits for each, one pass takes out what lies
+// between them; the values on the wrong side of further limits are dropped until few are left, and these are listed and
+// selected from.
 #include "engine/serving/percentile.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "engine/base/nearest_rank.h"
@@ -60,29 +62,43 @@ struct Open {
   [[nodiscard]] std::int64_t above(double limit) const {
     if (at(begin) > limit) return begin;
     if (at(end - 1) <= limit) return end;
-    const auto most = static_cast<std::int64_t>((limit - values.first) / values.step) + 1;
-    return std::clamp(most, begin + 1, end - 1);
+    std::int64_t most = static_cast<std::int64_t>((limit - values.first) / values.step) + 1;
+    most = std::clamp(most, begin + 1, end - 1);
+    while (at(most - 1) > limit) --most;  // rounding
+    while (at(most) <= limit) ++most;
+    return most;
   }
   /// The most different values among them.
   [[nodiscard]] std::int64_t different() const { return values.step > 0 ? end - begin : 1; }
 };
 
+/// The same values in ascending order.
+Progression ascending(const Progression& p) {
+  return p.step < 0 ? Progression{p.last(), -p.step, p.count, p.weight} : p;
+}
+
+std::int64_t rank_at(double share, std::int64_t total) {
+  const auto rank = static_cast<std::int64_t>(std::ceil(share * static_cast<double>(total) - 1e-9));
+  return std::clamp<std::int64_t>(rank, 1, total);
+}
+
 /// Finds the value at a rank, counted by weight, among progressions that do not fall.
 class Selection {
  public:
-  Selection(std::vector<Progression>& values, double share) {
-    std::int64_t total = 0;
+  Selection(const std::vector<Progression>& values, double share) {
     open_.reserve(values.size());
-    for (Progression& p : values) {
-      if (p.step < 0) p = {p.last(), -p.step, p.count, p.weight};  // the same values in ascending order
-      open_.push_back({p, 0, p.count});
-      total += p.count * p.weight;
-      different_ += open_.back().different();
-    }
-    weight_ = total;
-    rank_ = static_cast<std::int64_t>(std::ceil(share * static_cast<double>(total) - 1e-9));
-    rank_ = std::clamp<std::int64_t>(rank_, 1, total);
+    for (const Progression& p : values) add({ascending(p), 0, p.count});
+    rank_ = rank_at(share, weight_);
   }
+  /// Nothing yet, to which parts of progressions are added.
+  Selection() = default;
+  void add(const Open& part) {
+    open_.push_back(part);
+    weight_ += part.values.weight * (part.end - part.begin);
+    different_ += part.different();
+  }
+  [[nodiscard]] std::int64_t weight() const { return weight_; }
+  void look_for(std::int64_t rank) { rank_ = rank; }
 
   double value() {
     // As many values as there are progressions cost no more to list than another round. Rounds end by themselves; the
@@ -212,23 +228,145 @@ class Selection {
 
 }  // namespace
 
-double percentile(std::vector<Progression> values, double share) {
-  return values.empty() ? 0 : Selection(values, share).value();
+namespace {
+
+/// Limits between which the ranks of some shares lie, most likely: around their places in a sample of the values.
+class Brackets {
+ public:
+  Brackets(const std::vector<Progression>& values, std::span<const double> shares) {
+    for (const Progression& p : values) total_ += p.count * p.weight;
+    // Every so many of all values in listed order.
+    const double stride = static_cast<double>(total_) / kSample;
+    std::vector<double> sample;
+    double passed = 0, next = 0.5 * stride;
+    for (const Progression& p : values) {
+      const auto each = static_cast<double>(p.weight);
+      const double end = passed + each * static_cast<double>(p.count);
+      for (; next < end && sample.size() < kSample; next += stride)
+        sample.push_back(p.first + p.step * std::floor((next - passed) / each));
+      passed = end;
+    }
+    std::ranges::sort(sample);
+    const auto at = [&](double place, double beyond) {
+      return place < 0 || place >= static_cast<double>(sample.size())
+                 ? beyond
+                 : sample[static_cast<std::size_t>(place)];
+    };
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    for (const double share : shares) {
+      const double place = share * kSample, margin = 2 + 2 * std::sqrt(kSample * share * (1 - share));
+      parts_.push_back({share, at(place - margin, -kInfinity), at(place + margin, kInfinity), 0, {}});
+    }
+  }
+
+  /// Deals out what lies between the limits, in one pass.
+  void part(const std::vector<Progression>& values) {
+    for (const Progression& p : values) {
+      const Progression up = ascending(p);
+      const Open all{up, 0, up.count};
+      const double last = all.at(up.count - 1);
+      for (Part& part : parts_) {
+        if (up.first > part.high) continue;
+        const std::int64_t low = last <= part.low ? up.count : all.above(part.low);
+        part.below += up.weight * low;
+        if (low == up.count) continue;
+        const std::int64_t high = last <= part.high ? up.count : all.above(part.high);
+        if (high > low) part.between.add({up, low, high});
+      }
+    }
+  }
+
+  /// The value of a share; `values`: where it does not lie between its limits.
+  double value(std::size_t share, const std::vector<Progression>& values) {
+    Part& part = parts_[share];
+    const std::int64_t rank = rank_at(part.share, total_) - part.below;
+    if (rank < 1 || rank > part.between.weight()) return Selection(values, part.share).value();
+    part.between.look_for(rank);
+    return part.between.value();
+  }
+
+ private:
+  static constexpr std::size_t kSample = 256;
+  struct Part {
+    double share, low, high;
+    std::int64_t below;  ///< weight of the values up to `low`
+    Selection between;
+  };
+  std::int64_t total_ = 0;
+  std::vector<Part> parts_;
+};
+
+/// The same of progressions of one value each, by sorting these; `shares` ascend.
+void from_sorted(const std::vector<Progression>& values, std::span<const double> shares,
+                 std::span<double> to) {
+  std::vector<std::pair<double, std::int64_t>> sorted;  // and how often each comes
+  sorted.reserve(values.size());
+  std::int64_t total = 0;
+  for (const Progression& p : values) {
+    sorted.emplace_back(p.first, p.weight * p.count);
+    total += sorted.back().second;
+  }
+  std::ranges::sort(sorted, {}, &std::pair<double, std::int64_t>::first);
+  auto at = sorted.begin();
+  std::int64_t up_to = at->second;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    for (const std::int64_t rank = rank_at(shares[i], total); up_to < rank;) up_to += (++at)->second;
+    to[i] = at->first;
+  }
 }
 
-Percentiles percentiles_of(const std::vector<Progression>& values) {
-  Percentiles p;
+}  // namespace
+
+void percentiles(const std::vector<Progression>& values, std::span<const double> shares,
+                 std::span<double> to) {
+  // Few values are not worth a sample, and single ones are sorted sooner than parted.
+  constexpr std::size_t kFew = 512, kSorted = 4096;
+  const auto single = [](const Progression& p) { return p.count == 1 || p.step == 0; };
+  if (values.empty()) {
+    std::ranges::fill(to, 0);
+  } else if (values.size() < kSorted && std::ranges::all_of(values, single)) {
+    from_sorted(values, shares, to);
+  } else if (values.size() < kFew) {
+    for (std::size_t i = 0; i < shares.size(); ++i) to[i] = Selection(values, shares[i]).value();
+  } else {
+    Brackets brackets(values, shares);
+    brackets.part(values);
+    for (std::size_t i = 0; i < shares.size(); ++i) to[i] = brackets.value(i, values);
+  }
+}
+
+double percentile(const std::vector<Progression>& values, double share) {
+  double value = 0;
+  percentiles(values, {&share, 1}, {&value, 1});
+  return value;
+}
+
+namespace {
+
+double mean_of(const std::vector<Progression>& values) {
   double sum = 0, number = 0;
   for (const Progression& v : values) {
     const double count = static_cast<double>(v.weight) * static_cast<double>(v.count);
     sum += 0.5 * count * (v.first + v.last());
     number += count;
   }
-  p.mean = number > 0 ? sum / number : 0;
-  p.p50 = percentile(values, 0.5);
-  p.p90 = percentile(values, 0.9);
-  p.p95 = percentile(values, 0.95);
-  p.p99 = percentile(values, 0.99);
+  return number > 0 ? sum / number : 0;
+}
+
+}  // namespace
+
+Spread spread_of(const std::vector<Progression>& values) {
+  std::array<double, 2> at{};
+  percentiles(values, std::array{0.5, 0.95}, at);
+  return {mean_of(values), at[0], at[1]};
+}
+
+Percentiles percentiles_of(const std::vector<Progression>& values) {
+  Percentiles p;
+  p.mean = mean_of(values);
+  std::array<double, 4> at{};
+  percentiles(values, std::array{0.5, 0.9, 0.95, 0.99}, at);
+  p.p50 = at[0], p.p90 = at[1], p.p95 = at[2], p.p99 = at[3];
   return p;
 }
 

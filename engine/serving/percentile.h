@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace shardscape::serving {
@@ -35,8 +36,12 @@ struct Progression {
 /// may fall: an iteration can take less time although its sequences have grown. Values are parted at two limits that a
 /// sample suggests, and those are dropped that are not on the answer's side, until no more values than progressions are
 /// left, of which the one is selected: the time is about proportional to the number of progressions.
-double percentile(std::vector<Progression> values, double share);
+double percentile(const std::vector<Progression>& values, double share);
+/// The same of several shares, which ascend; what all progressions take is taken once.
+void percentiles(const std::vector<Progression>& values, std::span<const double> shares,
+                 std::span<double> to);
 /// Mean and percentiles of progressions.
+Spread spread_of(const std::vector<Progression>& values);
 Percentiles percentiles_of(const std::vector<Progression>& values);
 
 }  // namespace shardscape::serving

@@ -478,7 +478,8 @@ class PooledCourse {
     m.periodic = false;
     m.ttft = spread_of(ttft_);
     m.e2e = spread_of(e2e_);
-    m.itl = {0, percentile(gaps_, 0.5), percentile(gaps_, 0.95)};
+    m.itl = spread_of(gaps_);
+    m.itl.mean = 0;  // which follows from the accounts
     if (decode_iterations_ > 0) m.decode_batch = decoded_ / decode_iterations_;
     accounts_.fill(in_.load.output_tokens, out_);
     return std::move(out_);

@@ -142,6 +142,11 @@ struct LoadSpec {
     return sessions || common.end > 0 || (trace && !trace->piece_begin.empty());
   }
   [[nodiscard]] bool open() const { return request_rate > 0 || trace != nullptr; }
+  /// Whether all requests are alike, and each is sent when another one is done.
+  [[nodiscard]] bool alike() const {
+    return !open() && !sessions && prompt.law == LengthLaw::fixed && output.law == LengthLaw::fixed &&
+           speculation.draft_tokens == 0;
+  }
   /// Requests per second that come over all replicas where they keep up; 0 in closed loop.
   [[nodiscard]] double offered_per_s() const;
   /// Checks the load; problems are reported under the keys of `workload:`.

@@ -66,17 +66,22 @@ std::shared_ptr<const FaultDraws> draws_of(const Study& study) {
 std::uint64_t evaluations_per_point(const Study& study, const FaultDraws* draws) {
   constexpr std::uint64_t kServer = 16;               // takes 0.1 ms or more
   constexpr std::uint64_t kPools = 64;                // takes half a millisecond or more
-  constexpr std::uint64_t kRequest = 4;               // of a simulated load: some ten microseconds
+  constexpr std::uint64_t kRequest = 4;               // of a simulated load: some microseconds
+  constexpr std::uint64_t kAlikeRequests = 4;         // so many take one or two, where all are alike
   constexpr std::uint64_t kFlattened = 1000;          // takes ten milliseconds or more
   constexpr std::uint64_t kPlacementSearch = 50'000;  // takes half a second or more
   std::uint64_t evaluations = 1 + (draws == nullptr ? 0 : draws->draws().size());
   const bool pools =
       std::ranges::any_of(study.space.prefill_gpus, [](std::int32_t gpus) { return gpus > 0; });
   if (study.phase() == Phase::inference) evaluations *= pools ? kPools : kServer;
-  std::int64_t most = 0;
-  for (const WorkloadSpec& workload : study.workloads)
-    if (workload.load) most = std::max(most, workload.load->requests.of(workload.concurrency));
-  evaluations += static_cast<std::uint64_t>(most) * kRequest;
+  std::uint64_t most = 0;
+  for (const WorkloadSpec& workload : study.workloads) {
+    if (!workload.load) continue;
+    const auto requests = static_cast<std::uint64_t>(workload.load->requests.of(workload.concurrency));
+    const bool alike = workload.load->alike() && !pools;
+    most = std::max(most, alike ? requests / kAlikeRequests : requests * kRequest);
+  }
+  evaluations += most;
   if (study.mode != ExecutionMode::hierarchical) evaluations *= kFlattened;
   for (std::size_t system = 0; system < study.systems.size(); ++system) {
     if (placement_of(study, system) == PlacementChoice::optimised) return evaluations + kPlacementSearch;

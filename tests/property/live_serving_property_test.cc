@@ -447,6 +447,36 @@ TEST(LiveServing, EvenRanksAreOneOfThem) {
   }
 }
 
+/// Servers that get as many alike requests each do what each would alone: moments that are equal up to rounding are
+/// equal.
+TEST(LiveServing, EvenServersAreOneOfThem) {
+  for (std::uint64_t seed = 0; seed < test::seeds(1000); ++seed) {
+    Case c = random_case(seed);
+    CounterRng rng(seed, 10);
+    c.load = LoadSpec();
+    c.load.prompt = Lengths::fixed(1 + static_cast<std::int64_t>(rng.below(60)));
+    c.load.output = Lengths::fixed(1 + static_cast<std::int64_t>(rng.below(40)));
+    c.load.requests = {6, true};
+    c.rules.keeps_prefixes = false;
+    c.rules.cached_prompt = c.rules.drafts = 0;
+    c.rules.kv_blocks = (200 + c.rules.kv_block - 1) / c.rules.kv_block;  // for two of them
+    c.rules.servers = 1;
+    c.rules.frontend = 1e-3 + 1e-2 * rng.uniform();
+    SCOPED_TRACE("seed " + std::to_string(seed) + ": " + c.text());
+    LoadRecord record;  // each server is followed by itself
+    const LiveMeasured one = serve_load(c.offered(), c.rules, c.timer(), Stride::runs, &record);
+    c.rules.servers = static_cast<std::int64_t>(2 + rng.below(12));
+    c.clients *= c.rules.servers;
+    const LiveMeasured all = serve_load(c.offered(), c.rules, c.timer(), Stride::runs, &record);
+    ASSERT_EQ(all.requests, c.rules.servers * one.requests);
+    EXPECT_NEAR(all.ttft.mean, one.ttft.mean, 1e-9 * one.e2e.mean);
+    EXPECT_NEAR(all.itl.p99, one.itl.p99, 1e-9 * one.e2e.mean);
+    EXPECT_NEAR(all.e2e.mean, one.e2e.mean, 1e-9 * one.e2e.mean);
+    EXPECT_NEAR(all.requests_per_s / one.requests_per_s, static_cast<double>(c.rules.servers), 1e-6);
+    if (HasFailure()) return;
+  }
+}
+
 /// A prompt beside one that decodes waits for so many iterations, or until there are enough.
 TEST(LiveServing, PromptsWaitForOneOfEachRank) {
   auto trace = std::make_shared<Trace>();

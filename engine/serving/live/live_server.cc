@@ -170,6 +170,17 @@ void LiveServer::start() {
   if (met_) send_from(begin_);
 }
 
+void LiveServer::describe(double now, std::int64_t number, StateOfServer& state) const {
+  state.counts = {ended_ > 0 ? 1 : 0, polled_ % state_.rules().poll_interval, std::ssize(arrived_)};
+  state.moments = {wakes_ == kNever ? 1 : wakes_ - now};
+  for (const Arrived& one : arrived_) {
+    state.counts.insert(state.counts.end(),
+                        {one.earliest - ended_, one.looked_at < 0 ? -1 : one.looked_at - polled_});
+    state.moments.push_back(one.request.sent - now);
+  }
+  state_.describe(now, number, state);
+}
+
 double LiveServer::sending() const {
   double seconds = 0;
   for (const TimeClass c : kServingClasses) seconds += (*on_links_)[c] * time_[c];

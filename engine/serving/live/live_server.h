@@ -23,7 +23,8 @@ class LiveServer {
     number_ = number;
     record_ = &works;
   }
-  LiveServer(const LiveServer&) = delete;
+  /// Another server in the state of one that is between two works, which goes on by itself.
+  LiveServer(const LiveServer&) = default;
   LiveServer& operator=(const LiveServer&) = delete;
 
   static constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -81,6 +82,12 @@ class LiveServer {
     SHARDSCAPE_CHECK(!state_.idle() || (state_.used_blocks() == 0 && state_.tokens_held() == 0),
                      "blocks are lost", state_.used_blocks(), state_.tokens_held());
   }
+  /// How many requests finish() would find done.
+  [[nodiscard]] std::int64_t completes() const {
+    return state_.ending(batch_.ended, !batch_.decodes ? 0 : runs_ ? run_.iterations : 1);
+  }
+  /// Between two works: see ServerState::describe.
+  void describe(double now, std::int64_t number, StateOfServer& state) const;
   /// Plans and begins the next work, at wakes(). Where everything waits for blocks of caches that are leaving, there is
   /// none.
   void start();

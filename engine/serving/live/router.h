@@ -2,7 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <deque>
+#include <vector>
 
 #include "engine/serving/least.h"
 #include "engine/serving/live/live_server.h"
@@ -16,12 +16,14 @@ class Router {
       : rules_(rules), unfinished_(static_cast<std::size_t>(rules.servers), 0) {}
 
   /// How many requests a server has now that are not done.
-  void note_unfinished(std::size_t server, std::int64_t requests) { unfinished_.set(server, requests); }
+  void note_unfinished(std::size_t server, std::int64_t requests) {
+    if (rules_.routing != Routing::round_robin) unfinished_.set(server, requests);
+  }
 
   /// By its number in turn, or to the server with the fewest requests; prefix_aware: to the one that has most of the
   /// prompt cached, where that is over half of it and no server has far more to do than another (SGLang's router:
   /// cache_threshold 0.5, balance_abs_threshold 32, balance_rel_threshold 1.1).
-  [[nodiscard]] std::size_t server_for(const DrawnRequest& request, std::deque<LiveServer>& servers) const {
+  [[nodiscard]] std::size_t server_for(const DrawnRequest& request, std::vector<LiveServer>& servers) const {
     if (rules_.routing == Routing::round_robin)
       return static_cast<std::size_t>(request.number) % servers.size();
     const std::size_t idlest = unfinished_.index();

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <queue>
@@ -40,12 +41,19 @@ class Senders {
   }
 
   [[nodiscard]] double next() const {
-    return underway_.empty() ? std::numeric_limits<double>::infinity() : underway_.top().request.ready;
+    const double later =
+        others_.empty() ? std::numeric_limits<double>::infinity() : others_.top().request.ready;
+    return in_order_.empty() ? later : std::min(later, in_order_.front().request.ready);
   }
   /// Requests are numbered in this order.
   DrawnRequest take() {
-    DrawnRequest request = underway_.top().request;
-    underway_.pop();
+    const bool other = in_order_.empty() || (!others_.empty() && in_order_.front() > others_.top());
+    DrawnRequest request = other ? others_.top().request : in_order_.front().request;
+    if (other) {
+      others_.pop();
+    } else {
+      in_order_.pop_front();
+    }
     request.number = taken_++;
     if ((open_ && request.turn == 0) || at_once_) send(0);
     return request;
@@ -75,7 +83,12 @@ class Senders {
     if (sent_ == most_) return;
     request.sent = now;
     request.ready = now + frontend_;
-    underway_.push({request, sent_++});
+    const Underway underway{request, sent_++};
+    if (in_order_.empty() || underway > in_order_.back()) {
+      in_order_.push_back(underway);
+    } else {
+      others_.push(underway);
+    }
   }
 
   struct Underway {
@@ -91,7 +104,9 @@ class Senders {
   const std::int64_t most_;
   bool sessions_ = false, open_ = false, at_once_ = false, thinks_ = true;
   std::int64_t sent_ = 0, begun_ = 0, taken_ = 0;
-  std::priority_queue<Underway, std::vector<Underway>, std::greater<>> underway_;
+  /// Most are sent in the order in which they are ready.
+  std::deque<Underway> in_order_;
+  std::priority_queue<Underway, std::vector<Underway>, std::greater<>> others_;
 };
 
 }  // namespace shardscape::serving

@@ -3,9 +3,11 @@
 #include "engine/serving/live/serve_load.h"
 
 #include <algorithm>
-#include <deque>
+#include <vector>
 
+#include "engine/network/flows/fluid.h"
 #include "engine/serving/least.h"
+#include "engine/serving/live/alike_servers.h"
 #include "engine/serving/live/live_server.h"
 #include "engine/serving/live/load_course.h"
 #include "engine/serving/live/router.h"
@@ -16,6 +18,13 @@ namespace {
 
 constexpr double kNever = LiveServer::kNever;
 
+/// When a server's work ends, or an idle one begins to work; of what is at one moment ends come first.
+struct Moment {
+  double at = kNever;
+  bool wakes = true;
+  friend auto operator<=>(const Moment&, const Moment&) = default;
+};
+
 class Service {
  public:
   Service(const Offered& offered, const LiveRules& rules, const Timer& timer, Stride stride,
@@ -23,9 +32,9 @@ class Service {
       : course_(offered, rules.frontend, rules.max_batch * rules.servers, supply, observer),
         tally_(rules, offered.load.promised),
         times_(lengths_of(offered), timer),
-        ends_(static_cast<std::size_t>(rules.servers), kNever),
-        wakes_(static_cast<std::size_t>(rules.servers), kNever),
+        moments_(static_cast<std::size_t>(rules.servers), Moment(), Moment()),
         router_(rules) {
+    servers_.reserve(static_cast<std::size_t>(rules.servers));
     for (std::int64_t i = 0; i < rules.servers; ++i)
       servers_.emplace_back(rules, timer, times_, tally_, stride == Stride::plain);
     if (course_.record() != nullptr) *course_.record() = LoadRecord{0, rules.servers, {}, {}};
@@ -35,18 +44,20 @@ class Service {
 
   LiveMeasured run() {
     while (!course_.over()) {
-      const double next = course_.senders.next(), ends = ends_.value(), wakes = wakes_.value();
-      if (!(std::min({next, ends, wakes}) < kNever) ||
+      const double next = course_.senders.next();
+      const Moment moment = moments_.value();
+      if (!(std::min(next, moment.at) < kNever) ||
           !course_.note_event(tally_.reads(), [&] { return waiting(); }))
         return LoadCourse::without_end();
-      if (next <= std::min(ends, wakes)) {
+      // Servers that do the same send requests at one moment up to rounding: an idle one waits for all it gets of them.
+      if (next <= (moment.wakes ? moment.at * (1 + network::kTie) : moment.at)) {
         deliver(course_.senders.take());
-      } else if (ends <= wakes) {
-        finish(ends_.index());
-      } else {
-        const std::size_t i = wakes_.index();
+      } else if (moment.wakes) {
+        const std::size_t i = moments_.index();
         servers_[i].start();
         keep_time(i);
+      } else {
+        finish(moments_.index());
       }
     }
     settle();
@@ -75,8 +86,9 @@ class Service {
   }
 
   void keep_time(std::size_t i) {
-    ends_.set(i, servers_[i].ends());
-    wakes_.set(i, servers_[i].wakes());
+    const LiveServer& server = servers_[i];
+    const bool wakes = !server.works();
+    moments_.set(i, {wakes ? server.wakes() : server.ends(), wakes});
   }
 
   void deliver(const DrawnRequest& request) {
@@ -106,8 +118,8 @@ class Service {
   LoadCourse course_;
   Tally tally_;
   DecodeTimes times_;
-  std::deque<LiveServer> servers_;
-  Least<double> ends_, wakes_;
+  std::vector<LiveServer> servers_;
+  Least<Moment> moments_;  ///< by server
   Router router_;
   double now_ = 0;
   std::int64_t preempted_before_ = 0;  ///< in the warm-up
@@ -117,6 +129,8 @@ class Service {
 
 LiveMeasured serve_load(const Offered& offered, const LiveRules& rules, const Timer& timer, Stride stride,
                         const LoadObserver& observer) {
+  if (stride == Stride::runs && observer.record == nullptr && all_alike(offered, rules))
+    return serve_alike(offered, rules, timer, observer.go_on);
   return measure_load(offered, rules.servers, [&](Supply supply, LiveMeasured& out) {
     Service service(offered, rules, timer, stride, observer, supply);
     out = service.run();

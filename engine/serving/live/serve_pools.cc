@@ -60,6 +60,8 @@ class PooledService {
         early_(static_cast<std::size_t>(in.prefill.rules.servers)),
         late_(early_.size()),
         looks_(early_.size(), LiveServer::kNever) {
+    decoders_.reserve(static_cast<std::size_t>(in.decode.rules.servers));
+    readers_.reserve(static_cast<std::size_t>(in.prefill.rules.servers));
     for (std::int64_t i = 0; i < in.decode.rules.servers; ++i)
       decoders_.emplace_back(in.decode.rules, in.decode.timer, times_, tally_, false);
     for (std::int64_t i = 0; i < in.prefill.rules.servers; ++i)
@@ -141,7 +143,7 @@ class PooledService {
 
   [[nodiscard]] std::int64_t preemptions() const {
     std::int64_t all = 0;
-    for (const std::deque<LiveServer>* pool : {&readers_, &decoders_})
+    for (const std::vector<LiveServer>* pool : {&readers_, &decoders_})
       for (const LiveServer& server : *pool) all += server.state().preemptions();
     return all;
   }
@@ -149,11 +151,11 @@ class PooledService {
     record = LoadRecord{static_cast<std::int64_t>(readers_.size()), 0, {}, {}};
     record.servers = record.readers + static_cast<std::int64_t>(decoders_.size());
     std::int64_t number = 0;
-    for (std::deque<LiveServer>* pool : {&readers_, &decoders_})
+    for (std::vector<LiveServer>* pool : {&readers_, &decoders_})
       for (LiveServer& server : *pool) server.keep_works(number++, record.works);
   }
   void settle_servers() {
-    for (std::deque<LiveServer>* pool : {&readers_, &decoders_})
+    for (std::vector<LiveServer>* pool : {&readers_, &decoders_})
       for (LiveServer& server : *pool) server.settle(CacheTransfers::before(now_));
   }
 
@@ -369,7 +371,7 @@ class PooledService {
   Tally read_tally_, tally_;
   DecodeTimes read_times_, times_;
   CacheTransfers caches_;
-  std::deque<LiveServer> readers_, decoders_;
+  std::vector<LiveServer> readers_, decoders_;
   Least<double> alarms_, wakes_;
   Router router_;                 ///< to those that read
   Least<std::int64_t> assigned_;  ///< by decoder: requests that are not done

@@ -350,4 +350,41 @@ void ServerState::leave_decoding(Sequence& s) {
   if (--group->count == 0) since_.erase(group);
 }
 
+std::int64_t ServerState::ending(const std::vector<std::int32_t>& ended, std::int64_t iterations) const {
+  std::int64_t all = std::ranges::count_if(sequences_, [&](const Sequence& s) {
+    return s.phase == Sequence::Phase::decoding && end_of(s) == decoded_ + iterations;
+  });
+  for (const std::int32_t slot : ended) {
+    const Sequence& s = (*this)[slot];
+    all += s.request.steps - s.taken - (s.given > 0 ? 1 : 0) <= 0 ? 1 : 0;
+  }
+  return all;
+}
+
+void ServerState::describe(double now, std::int64_t number, StateOfServer& state) const {
+  std::vector<Waiting> waiting;
+  for (const Lowest<Waiting>& queue : queues_)
+    for (Lowest<Waiting> left = queue; !left.empty(); left.pop()) waiting.push_back(left.top());
+  std::vector<const Sequence*> there;
+  for (const Waiting& one : waiting) there.push_back(&at(one.slot));
+  for (const Admitted& one : order_) {
+    const Sequence& s = at(one.slot);
+    const bool runs = s.phase == Sequence::Phase::reading || s.phase == Sequence::Phase::decoding;
+    if (runs && s.request.number == one.number) there.push_back(&s);
+  }
+  for (const Sequence* const s : there) {
+    state.counts.insert(
+        state.counts.end(),
+        {static_cast<std::int64_t>(s->phase), s->request.number - number, s->given, s->taken, s->context,
+         s->read, s->blocks, s->phase == Sequence::Phase::decoding ? s->joined - decoded_ : 0});
+    state.moments.insert(state.moments.end(), {s->request.sent - now, s->admitted < 0 ? 1 : s->admitted - now,
+                                               s->first_token < 0 ? 1 : s->first_token - now,
+                                               s->last_token < 0 ? 1 : s->last_token - now});
+  }
+  for (const Since& since : since_) {
+    state.counts.push_back(since.count);
+    state.moments.push_back(since.moment - now);
+  }
+}
+
 }  // namespace shardscape::serving

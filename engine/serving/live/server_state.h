@@ -57,6 +57,12 @@ inline std::int64_t queue_rank(QueueOrder order, const DrawnRequest& request) {
   return order == QueueOrder::shortest ? request.prompt : request.priority;
 }
 
+/// The state of a server in numbers, to compare it with another one.
+struct StateOfServer {
+  std::vector<std::int64_t> counts;
+  std::vector<double> moments;
+};
+
 class ServerState {
  public:
   explicit ServerState(const LiveRules& rules);
@@ -167,6 +173,13 @@ class ServerState {
       free_.push_back(slot);
     }
   }
+  /// How many sequences take_done() will take after so many decode iterations more, if `decodes`, and once those of
+  /// `ended` have begun to decode.
+  [[nodiscard]] std::int64_t ending(const std::vector<std::int32_t>& ended, std::int64_t iterations) const;
+  /// What comes next, of requests that are alike, depends on this alone. Moments count from `now`, numbers of requests
+  /// from `number` on.
+  void describe(double now, std::int64_t number, StateOfServer& state) const;
+
   /// Tokens of the cache that are held, or reserved; those that several sequences share once.
   [[nodiscard]] double tokens_held() const {
     if (!rules_.on_demand) return static_cast<double>(used_blocks() * rules_.kv_block);

@@ -7,46 +7,76 @@
 namespace shardscape::serving {
 
 void Tally::work(const Work& work) {
+  if (alike_ == 0) return;
+  const auto servers = static_cast<double>(alike_);
   const auto progressing = static_cast<double>(work.progressing);
-  add(sums_.spent, work.time, progressing);
+  add(sums_.spent, work.time, servers * progressing);
   if (work.progressing > work.decoding) ++reads_;
-  sums_.held_seconds += work.held_seconds;
+  sums_.held_seconds += servers * work.held_seconds;
   sums_.peak = std::max(sums_.peak, work.blocks);
   sums_.together = std::max(sums_.together, work.progressing);
   if (work.decoding == 0) return;
-  sums_.decode_iterations += static_cast<double>(work.iterations);
-  sums_.decoded += static_cast<double>(work.iterations * work.decoding);
+  sums_.decode_iterations += static_cast<double>(alike_ * work.iterations);
+  sums_.decoded += static_cast<double>(alike_ * work.iterations * work.decoding);
 }
 
 void Tally::done(const Sequence& sequence, double now) {
+  if (alike_ == 0) return;
+  const auto servers = static_cast<double>(alike_);
   const DrawnRequest& request = sequence.request;
-  sums_.ttft.add(sequence.first_token - request.sent);
-  sums_.e2e.add(now - request.sent);
+  ttft_.add(sequence.first_token - request.sent, alike_);
+  e2e_.add(now - request.sent, alike_);
   // Moments of two pools are equal up to rounding.
-  if (request.output > 1) sums_.tpot.add(std::max(0.0, now - sequence.first_token) / (request.output - 1));
-  sums_.queued += sequence.admitted - request.sent;
-  ++sums_.requests;
-  if (keeps({request, sequence.admitted, sequence.first_token, now}, promised_)) ++sums_.kept;
-  sums_.prompts += request.prompt;
-  sums_.outputs += request.output;
-  sums_.steps += request.steps;
-  for (std::size_t tier = 0; tier < kCacheTiers; ++tier) sums_.hits[tier] += sequence.hits[tier];
+  if (request.output > 1) tpot_.add(std::max(0.0, now - sequence.first_token) / (request.output - 1), alike_);
+  sums_.queued += servers * (sequence.admitted - request.sent);
+  sums_.requests += alike_;
+  if (!promises_ || keeps({request, sequence.admitted, sequence.first_token, now}, promised_))
+    sums_.kept += alike_;
+  sums_.prompts += alike_ * request.prompt;
+  sums_.outputs += alike_ * request.output;
+  sums_.steps += alike_ * request.steps;
+  for (std::size_t tier = 0; tier < kCacheTiers; ++tier) sums_.hits[tier] += alike_ * sequence.hits[tier];
   if (sequence.read_at <= 0) return;
-  sums_.transfer += sequence.landed - sequence.moved_from;
-  sums_.exposed += sequence.landed - std::max(sequence.read_at, sequence.moved_from);
+  sums_.transfer += servers * (sequence.landed - sequence.moved_from);
+  sums_.exposed += servers * (sequence.landed - std::max(sequence.read_at, sequence.moved_from));
+}
+
+Tally::Mark Tally::mark() {
+  Mark mark{sums_, {}};
+  const auto all = distributions();
+  for (std::size_t i = 0; i < all.size(); ++i) mark.values[i] = all[i]->mark();
+  return mark;
+}
+
+bool Tally::repeat(const Mark& since, std::int64_t times, double seconds) {
+  const auto all = distributions();
+  if (std::ranges::any_of(all, [](const LatencyDistribution* one) { return one->spilt(); })) return false;
+  for (std::size_t i = 0; i < all.size(); ++i) all[i]->repeat(since.values[i], times);
+  const auto more = [&]<class T>(T Sums::*sum) {
+    sums_.*sum += static_cast<T>(times) * (sums_.*sum - since.sums.*sum);
+  };
+  for (const auto sum : {&Sums::requests, &Sums::kept, &Sums::prompts, &Sums::outputs, &Sums::steps})
+    more(sum);
+  for (const auto sum : {&Sums::queued, &Sums::held_seconds, &Sums::decode_iterations, &Sums::decoded})
+    more(sum);
+  for (const TimeClass c : kServingClasses)
+    sums_.spent[c] += static_cast<double>(times) * (sums_.spent[c] - since.sums.spent[c]);
+  skipped_ += static_cast<double>(times) * seconds;
+  return true;
 }
 
 LiveMeasured Tally::result(double end) {
   LiveMeasured out;
   out.requests = sums_.requests;
-  out.begun = sums_.begin;
+  out.begun = sums_.begin + sums_.skipped;
+  end += skipped_;
   out.at_once = sums_.together * rules_.servers;
   const auto requests = static_cast<double>(std::max<std::int64_t>(1, out.requests));
-  out.ttft = sums_.ttft.percentiles();
-  out.tpot = sums_.tpot.percentiles();
-  out.e2e = sums_.e2e.percentiles();
-  out.itl = sums_.gaps.percentiles();
-  out.gaps = sums_.gaps.count();
+  out.ttft = ttft_.percentiles();
+  out.tpot = tpot_.percentiles();
+  out.e2e = e2e_.percentiles();
+  out.itl = gaps_.percentiles();
+  out.gaps = gaps_.count();
   // Tokens that come together share the gap before them evenly.
   if (sums_.steps > 0)
     out.accepted = static_cast<double>(sums_.outputs - out.requests) / static_cast<double>(sums_.steps);
@@ -55,7 +85,7 @@ LiveMeasured Tally::result(double end) {
   out.queue = sums_.queued / requests;
   // Where all that count were done at the moment at which the warm-up ended, up to rounding, the whole time stands for
   // none.
-  const double window = end > sums_.begin * (1 + 1e-9) ? end - sums_.begin : end;
+  const double window = end > out.begun * (1 + 1e-9) ? end - out.begun : end;
   out.requests_per_s = static_cast<double>(out.requests) / window;
   out.output_tokens_per_s = static_cast<double>(sums_.outputs) / window;
   if (sums_.decode_iterations > 0) out.decode_batch = sums_.decoded / sums_.decode_iterations;

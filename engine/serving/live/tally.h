@@ -47,11 +47,14 @@ class Tally {
  public:
   /// `promised`: what requests are held against.
   explicit Tally(const LiveRules& rules, const LatencyBounds& promised = {})
-      : rules_(rules), promised_(promised) {}
+      : rules_(rules), promised_(promised), promises_(promised != LatencyBounds()) {}
+
+  /// What is added from now on is met alike by so many servers, and by the requests of each. 1: by one.
+  void stands_for(std::int64_t servers) { alike_ = servers; }
 
   /// Tokens of `weight` sequences that come `gap` seconds after the ones before them.
-  void gap(double gap, std::int64_t weight) { sums_.gaps.add({gap, 0, 1, weight}); }
-  void gaps(const Progression& gaps) { sums_.gaps.add(gaps); }
+  void gap(double gap, std::int64_t weight) { gaps({gap, 0, 1, weight}); }
+  void gaps(const Progression& gaps) { gaps_.add(gaps, alike_); }
   /// A piece of work: iterations that serve `progressing` requests, of which `decoding` decode.
   struct Work {
     IterationTime time{};  ///< of all iterations
@@ -62,33 +65,57 @@ class Tally {
   void work(const Work& work);
   void done(const Sequence& sequence, double now);
 
-  /// The moment from which on is measured.
+  /// The moment from which on is measured, by the clock of the servers.
   [[nodiscard]] double begun() const { return sums_.begin; }
+  /// Seconds that were not gone through, as they repeat others: the clock of the servers is late by them.
+  [[nodiscard]] double skipped() const { return skipped_; }
   /// Iterations in which prompts were read, those of the warm-up, too.
   [[nodiscard]] std::int64_t reads() const { return reads_; }
   /// All measured so far is forgotten: the warm-up is over.
   void restart(double now) {
     sums_ = {};
     sums_.begin = now;
+    sums_.skipped = skipped_;
+    for (LatencyDistribution* const values : distributions()) *values = LatencyDistribution();
   }
   /// Takes over the time by class of work done elsewhere for the same requests.
   void add_work(const Tally& other) { add(sums_.spent, other.sums_.spent, 1); }
-  /// `end`: moment at which measuring ends.
+  /// `end`: moment at which measuring ends, by the clock of the servers.
   [[nodiscard]] LiveMeasured result(double end);
 
  private:
-  const LiveRules& rules_;
-  const LatencyBounds promised_;
-  std::int64_t reads_ = 0;
   struct Sums {
-    double begin = 0;
-    LatencyDistribution gaps, ttft, tpot, e2e;
+    double begin = 0, skipped = 0;  ///< `skipped`: before it
     std::int64_t requests = 0, kept = 0;
     double queued = 0, held_seconds = 0, decode_iterations = 0, decoded = 0, transfer = 0, exposed = 0;
     std::int64_t peak = 0, together = 0, prompts = 0, outputs = 0, steps = 0;
     TierBlocks hits{};  ///< tokens
     IterationTime spent{};
-  } sums_;
+  };
+  [[nodiscard]] std::array<LatencyDistribution*, 4> distributions() {
+    return {&gaps_, &ttft_, &tpot_, &e2e_};
+  }
+
+ public:
+  /// What had been added at some moment.
+  struct Mark {
+    Sums sums;
+    std::array<LatencyDistribution::Mark, 4> values{};
+  };
+  [[nodiscard]] Mark mark();
+  /// All that has been added since then came so many times more, `seconds` apart; false, and nothing is added, where it
+  /// is not known one by one any more.
+  [[nodiscard]] bool repeat(const Mark& since, std::int64_t times, double seconds);
+
+ private:
+  const LiveRules& rules_;
+  const LatencyBounds promised_;
+  const bool promises_;
+  std::int64_t alike_ = 1;
+  std::int64_t reads_ = 0;
+  double skipped_ = 0;
+  Sums sums_;
+  LatencyDistribution gaps_, ttft_, tpot_, e2e_;
 };
 
 }  // namespace shardscape::serving

@@ -273,6 +273,11 @@ TEST(SweepJob, ManyRequestsMakeShortBlocks) {
   EXPECT_EQ(SweepJob(study).layout().rows_per_block, 8U);
   for (WorkloadSpec& workload : study.workloads) workload.load->requests.number = 1'000'000;
   EXPECT_EQ(SweepJob(study).layout().rows_per_block, 1U);
+  // Requests that are all alike take less.
+  for (WorkloadSpec& workload : study.workloads) workload.load->requests.number = 10'000;
+  EXPECT_EQ(SweepJob(study).layout().rows_per_block, 8U);
+  for (WorkloadSpec& workload : study.workloads) workload.load->prompt = Lengths::uniform(100, 0.5);
+  EXPECT_EQ(SweepJob(study).layout().rows_per_block, 1U);
 }
 
 TEST(SweepJob, LimitKeepsTheFirstPointsAndTheBlocks) {

@@ -58,6 +58,29 @@ TEST(LatencyDistribution, ProgressionsAreAllTheirValues) {
   }
 }
 
+/// Kept as they are, or in buckets as if each had been added by itself.
+TEST(LatencyDistribution, WhatComesAgainIsAddedAgain) {
+  for (const std::size_t kept : {std::size_t{100'000}, std::size_t{700}}) {
+    CounterRng rng(5, 1);
+    LatencyDistribution values(kept);
+    std::vector<double> all;
+    const auto add = [&](std::int64_t times) {
+      const double value = 1e-3 + rng.uniform();
+      values.add(value, times);
+      all.insert(all.end(), static_cast<std::size_t>(times), value);
+    };
+    for (int i = 0; i < 50; ++i) add(1);
+    const LatencyDistribution::Mark mark = values.mark();
+    const auto first = static_cast<std::ptrdiff_t>(all.size());
+    for (int i = 0; i < 50; ++i) add(static_cast<std::int64_t>(rng.below(3)));
+    values.repeat(mark, 20);
+    const std::vector<double> period(all.begin() + first, all.end());
+    for (int i = 0; i < 20; ++i) all.insert(all.end(), period.begin(), period.end());
+    for (int i = 0; i < 50; ++i) add(2);
+    expect_like(values, all, kept > 1000 ? 1e-15 : std::exp2(-11));
+  }
+}
+
 TEST(LatencyDistribution, OfNothingIsZero) {
   LatencyDistribution none;
   EXPECT_EQ(none.count(), 0);

@@ -69,5 +69,28 @@ TEST(Percentile, ManyProgressionsOfUnevenWeight) {
   }
 }
 
+/// Of so many that a sample says where to look, also where it says so wrongly.
+TEST(Percentile, SeveralOfManyAreTheSortedValues) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    CounterRng rng(seed, 2);
+    std::vector<Progression> progressions(400 + rng.below(3000));
+    const bool sorted = rng.below(3) == 0, coarse = rng.below(3) == 0, single = rng.below(3) == 0;
+    for (Progression& p : progressions) {
+      p.first = coarse ? static_cast<double>(1 + rng.below(4)) : 1 + 9 * rng.uniform() * rng.uniform();
+      p.count = 1 + static_cast<std::int64_t>(single ? 0 : rng.below(1 + rng.below(20)));
+      p.weight = 1 + static_cast<std::int64_t>(rng.below(1 + rng.below(5)));
+      p.step = rng.below(3) == 0 ? 0 : (rng.uniform() - 0.3) * 1e-2;
+    }
+    if (sorted) std::ranges::sort(progressions, {}, &Progression::first);
+    const std::vector<double> values = sorted_values(progressions);
+    const std::vector<double> shares = {0.001, 0.5, 0.9, 0.95, 0.99, 1.0};
+    std::vector<double> found(shares.size());
+    percentiles(progressions, shares, found);
+    for (std::size_t i = 0; i < shares.size(); ++i)
+      EXPECT_NEAR(found[i], of_sorted(values, shares[i]), 1e-12)
+          << "seed " << seed << ", share " << shares[i];
+  }
+}
+
 }  // namespace
 }  // namespace shardscape::serving
