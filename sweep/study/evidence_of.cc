@@ -5,7 +5,7 @@
 
 #include "sweep/evidence/evidence_file.h"
 #include "sweep/yaml/load.h"
-#include "sweep/yaml/read_technology.h"
+#include "sweep/yaml/specs.h"
 
 namespace shardscape::sweep {
 

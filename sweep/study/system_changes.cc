@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "engine/spec/fabric_numbers.h"
-#include "sweep/yaml/read_technology.h"
 #include "sweep/yaml/specs.h"
 #include "sweep/yaml/value.h"
 

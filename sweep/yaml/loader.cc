@@ -16,7 +16,6 @@
 #include "sweep/yaml/device_sheet.h"
 #include "sweep/yaml/huggingface.h"
 #include "sweep/yaml/quantity_text.h"
-#include "sweep/yaml/read_technology.h"
 #include "sweep/yaml/specs.h"
 #include "sweep/yaml/visitors.h"
 
