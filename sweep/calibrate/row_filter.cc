@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sweep/space/expression.h"
-#include "sweep/validate/release.h"
+#include "sweep/validate/run_labels.h"
 #include "sweep/yaml/number.h"
 
 namespace shardscape::calibrate {

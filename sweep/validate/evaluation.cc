@@ -2,10 +2,18 @@
 // of every kind.
 #include "sweep/validate/evaluation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <map>
+#include <set>
 #include <utility>
 
+#include "engine/base/enum_names.h"
+#include "engine/base/suggest.h"
+#include "engine/base/words.h"
+#include "sweep/validate/run_labels.h"
 #include "sweep/validate/table_evaluators.h"
 #include "sweep/yaml/number.h"
 
@@ -83,6 +91,13 @@ void add_ranking(const Evaluation& evaluation, std::vector<Statistic>& list) {
   list.push_back({"ranking", "regret_mean", ranking.regret_mean});
   list.push_back({"ranking", "regret_max", ranking.regret_max});
 }
+
+constexpr std::array kMetrics = {"step_time",     "memory",    "ttft",       "ttft_alone", "itl",
+                                 "e2e",           "time",      "time_long",  "time_10us",  "time_20us",
+                                 "time_row_tile", "time_node", "time_large", "time_small"};
+constexpr std::array kErrors = {"mape", "median", "p90", "max"};
+constexpr std::array kLowerBounds = {"oom.accuracy", "oom.precision", "oom.recall", "ranking.spearman"};
+constexpr std::array kRegrets = {"ranking.regret_mean", "ranking.regret_max"};
 
 }  // namespace
 
@@ -172,6 +187,130 @@ std::string cell(std::optional<double> value) { return value ? yaml::format_numb
 std::string row_id(const RowReader& reader, const Table& table, const TableRow& row) {
   if (auto id = reader.text("id")) return *std::move(id);
   return std::to_string(&row - table.rows.data() + 1);
+}
+
+bool is_lower_bound(const Bar& bar) {
+  return std::ranges::find(kLowerBounds, bar.statistic) != kLowerBounds.end();
+}
+
+std::vector<Bar> default_bars(TableKind kind) {
+  switch (kind) {
+    case TableKind::plans:
+      return {{"step_time.mape", 0.12},   {"memory.mape", 0.10},        {"ttft_alone.mape", 0.15},
+              {"itl.mape", 0.08},         {"e2e.mape", 0.06},           {"oom.accuracy", 0.975},
+              {"ranking.spearman", 0.90}, {"ranking.regret_mean", 1.03}};
+    case TableKind::gemm:
+      return {{"time_long.mape", 0.02}, {"time_row_tile.mape", 0.10}};
+    case TableKind::collectives:
+      return {{"time_node.median", 0.15}};
+    default:
+      break;
+  }
+  return {};
+}
+
+std::vector<std::string> bar_statistics() {
+  std::vector<std::string> names;
+  for (const char* metric : kMetrics) {
+    for (const char* error : kErrors) names.push_back(fmt::format("{}.{}", metric, error));
+  }
+  names.insert(names.end(), kLowerBounds.begin(), kLowerBounds.end());
+  names.insert(names.end(), kRegrets.begin(), kRegrets.end());
+  return names;
+}
+
+tl::expected<double, std::string> parse_share(std::string_view text) {
+  double unit = 1;
+  if (text.ends_with('%')) {
+    unit = 0.01;
+    text.remove_suffix(1);
+    while (text.ends_with(' ')) text.remove_suffix(1);
+  }
+  const std::optional<double> value = yaml::parse_finite(text);
+  if (value && *value >= 0) return *value * unit;
+  return tl::unexpected(fmt::format("'{}' is no share; write 5% or 0.05", text));
+}
+
+tl::expected<Bar, std::string> parse_bar(std::string_view text) {
+  const std::size_t sign = text.find('=');
+  if (sign == std::string_view::npos) {
+    return tl::unexpected(std::string("write it as STATISTIC=VALUE, such as step_time.mape=5%"));
+  }
+  const std::string name(text.substr(0, sign));
+  const std::vector<std::string> known = bar_statistics();
+  if (std::ranges::find(known, name) == known.end()) {
+    return tl::unexpected(fmt::format("unknown statistic '{}'{}; METRIC.mape|median|p90|max of {}, {}, {}",
+                                      name, did_you_mean(name, known), join_names(kMetrics),
+                                      join_names(kLowerBounds), join_names(kRegrets)));
+  }
+  const auto limit = parse_share(text.substr(sign + 1));
+  if (!limit) return tl::unexpected(limit.error());
+  return Bar{name, *limit};
+}
+
+std::vector<BarResult> check_bars(std::span<const Bar> bars, std::span<const Statistic> statistics) {
+  std::vector<BarResult> results;
+  for (const Bar& bar : bars) {
+    const auto found = std::ranges::find(statistics, bar.statistic, &Statistic::path);
+    if (found == statistics.end() || !found->value) continue;
+    const double value = *found->value;
+    results.push_back({bar, value, is_lower_bound(bar) ? value >= bar.limit : value <= bar.limit});
+  }
+  return results;
+}
+
+tl::expected<std::vector<std::string>, std::string> parse_regime_keys(std::string_view text) {
+  std::vector<std::string> keys;
+  const std::span<const std::string_view> known = regime_keys();
+  for (const std::string_view part : split(text, ',')) {
+    const std::string key(part);
+    if (std::ranges::find(known, key) == known.end())
+      return tl::unexpected("'" + key + "' is no part of a regime" + did_you_mean(key, known) + "; one of " +
+                            join_names(known));
+    if (std::ranges::find(keys, key) != keys.end()) return tl::unexpected("'" + key + "' is given twice");
+    keys.push_back(key);
+  }
+  return keys;
+}
+
+std::vector<ErrorGroup> error_groups(const Evaluation& evaluation, const std::vector<std::string>& keys) {
+  std::vector<ErrorGroup> groups;
+  for (const Metric& metric : evaluation.metrics) {
+    std::map<std::vector<std::string>, std::vector<Pair>> pairs;
+    for (const Pair& pair : metric.pairs) {
+      std::vector<std::string> key;
+      for (const std::string& name : keys) key.push_back(regime_part(evaluation.rows[pair.row].regime, name));
+      pairs[std::move(key)].push_back(pair);
+    }
+    for (const auto& [key, list] : pairs) groups.push_back({key, metric.key, error_statistics(list)});
+  }
+  return groups;
+}
+
+std::vector<evidence::Residual> residuals(const Evaluation& evaluation) {
+  std::vector<evidence::Residual> list;
+  if (evaluation.kind != TableKind::plans) return list;
+  std::set<std::size_t> taken;
+  for (const char* key : {"step_time", "itl", "e2e"}) {
+    const auto metric = std::ranges::find(evaluation.metrics, key, &Metric::key);
+    if (metric == evaluation.metrics.end()) continue;
+    for (const Pair& pair : metric->pairs) {
+      const EvaluatedRow& row = evaluation.rows[pair.row];
+      const auto phase = parse_enum<Phase>(row.regime.phase);
+      const auto precision = parse_enum<PolicyName>(row.regime.precision);
+      // What a run of another server may have taken says nothing of predictions.
+      const bool doubtful = row.regime.label == name_of(RunLabel::two_recipes);
+      if (!phase || !precision || doubtful || !taken.insert(pair.row).second) continue;
+      evidence::Residual& residual = list.emplace_back();
+      residual.regime = {
+          *phase,           row.regime.device, evidence::own_name(*precision), row.regime.model_kind,
+          row.regime.stack, row.regime.gpus};
+      residual.plan = row.kin;
+      residual.degrees = row.degrees;
+      residual.error = pair.error();
+    }
+  }
+  return list;
 }
 
 }  // namespace shardscape::validate

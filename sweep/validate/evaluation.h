@@ -7,9 +7,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tl/expected.hpp>
 #include <vector>
 
 #include "sweep/evidence/evidence_table.h"
+#include "sweep/evidence/summarise.h"
 #include "sweep/ranks/ranks.h"
 #include "sweep/validate/measured_table.h"
 #include "sweep/validate/presets.h"
@@ -115,5 +117,48 @@ std::vector<Statistic> statistics(const Evaluation& evaluation);
 
 /// The number as text for a file: the shortest that parses back, empty where there is none.
 std::string cell(std::optional<double> value);
+
+/// A limit for one statistic: errors and regrets must be at most it; accuracies, precision, recall and Spearman at
+/// least.
+struct Bar {
+  std::string statistic;  ///< name of the statistic, as Statistic::path()
+  double limit = 0;       ///< as a fraction
+};
+bool is_lower_bound(const Bar& bar);
+
+/// The bars of a kind of table where the user gives none.
+std::vector<Bar> default_bars(TableKind kind);
+
+/// Names of the statistics, of all kinds of tables, that may have a bar.
+std::vector<std::string> bar_statistics();
+
+/// A share written as "5 %", "5%" or "0.05"; at least 0.
+tl::expected<double, std::string> parse_share(std::string_view text);
+/// A bar written as "step_time.mape=5%". Errors say what is wrong and what would be right.
+tl::expected<Bar, std::string> parse_bar(std::string_view text);
+
+struct BarResult {
+  Bar bar;
+  double value = 0;
+  bool held = false;
+};
+/// A result for each bar whose statistic is defined, in the order of the bars.
+std::vector<BarResult> check_bars(std::span<const Bar> bars, std::span<const Statistic> statistics);
+
+struct ErrorGroup {
+  std::vector<std::string> key;  ///< one part of the regime for each name in the request
+  std::string metric;            ///< Metric::key
+  ErrorStatistics errors;        ///< of at least one row
+};
+
+/// Reads "device,precision": distinct names of regime_keys(). The error lists the known names.
+tl::expected<std::vector<std::string>, std::string> parse_regime_keys(std::string_view text);
+
+/// Errors of every metric by parts of the regime, in the order of the metrics, then of the keys.
+std::vector<ErrorGroup> error_groups(const Evaluation& evaluation, const std::vector<std::string>& keys);
+
+/// One residual for each row that was measured and predicted: of the step, of a token (ITL), or, if neither was
+/// measured, of the whole request. Tables that are not of plans give none, as kernels are no whole steps.
+std::vector<evidence::Residual> residuals(const Evaluation& evaluation);
 
 }  // namespace shardscape::validate

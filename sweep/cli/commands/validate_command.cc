@@ -19,7 +19,7 @@
 #include "sweep/cli/terminal/usage.h"
 #include "sweep/evidence/evidence_file.h"
 #include "sweep/evidence/summarise.h"
-#include "sweep/validate/error_groups.h"
+#include "sweep/validate/evaluation.h"
 #include "sweep/validate/predictions_file.h"
 #include "sweep/validate/published.h"
 #include "sweep/validate/table_columns.h"

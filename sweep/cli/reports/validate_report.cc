@@ -12,7 +12,7 @@
 #include "sweep/cli/reports/report.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/evidence/assess.h"
-#include "sweep/validate/error_groups.h"
+#include "sweep/validate/evaluation.h"
 
 namespace shardscape::cli {
 

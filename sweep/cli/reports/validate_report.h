@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "sweep/evidence/evidence_table.h"
-#include "sweep/validate/bars.h"
 #include "sweep/validate/evaluation.h"
 #include "sweep/validate/hold_out.h"
 

@@ -1,4 +1,4 @@
-#include "sweep/validate/bars.h"
+#include "sweep/validate/evaluation.h"
 
 #include <gtest/gtest.h>
 
