@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "engine/base/check.h"
-#include "engine/base/joined.h"
 #include "engine/base/words.h"
 
 namespace shardscape::results {

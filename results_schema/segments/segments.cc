@@ -14,7 +14,6 @@
 #include <system_error>
 
 #include "engine/base/check.h"
-#include "engine/base/joined.h"
 #include "engine/base/words.h"
 #include "results_schema/disk/files.h"
 #include "results_schema/disk/sealed_bytes.h"

@@ -20,7 +20,6 @@
 #include <utility>
 
 #include "engine/base/check.h"
-#include "sweep/ranks/values.h"
 #include "sweep/search/answer.h"
 #include "sweep/search/floors.h"
 #include "sweep/search/part_search.h"

@@ -13,7 +13,6 @@
 #include "engine/base/words.h"
 #include "sweep/space/axis_names.h"
 #include "sweep/space/design_space.h"
-#include "sweep/space/quote.h"
 
 namespace shardscape::sweep {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "sweep/evidence/evidence_file.h"
+#include "sweep/evidence/evidence_table.h"
 #include "sweep/yaml/load.h"
 #include "sweep/yaml/specs.h"
 

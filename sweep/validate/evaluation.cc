@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "engine/base/enum_names.h"
+#include "engine/base/safe_text.h"
 #include "engine/base/suggest.h"
 #include "engine/base/words.h"
 #include "sweep/validate/run_labels.h"
@@ -98,6 +99,67 @@ constexpr std::array kMetrics = {"step_time",     "memory",    "ttft",       "tt
 constexpr std::array kErrors = {"mape", "median", "p90", "max"};
 constexpr std::array kLowerBounds = {"oom.accuracy", "oom.precision", "oom.recall", "ranking.spearman"};
 constexpr std::array kRegrets = {"ranking.regret_mean", "ranking.regret_max"};
+
+/// By line, why nothing is predicted for it. Problems take precedence, since they can be mended.
+std::map<int, std::string> reasons(const Evaluation& evaluation) {
+  std::map<int, std::string> by_line;
+  for (const TableProblem& problem : evaluation.problems) {
+    std::string& text = by_line[problem.line];
+    if (!text.empty()) text += "; ";
+    if (!problem.column.empty()) text += problem.column + ": ";
+    text += problem.message;
+  }
+  for (const UnpredictedRow& row : evaluation.unpredicted) by_line.emplace(row.line, row.reason);
+  return by_line;
+}
+
+class Writer {
+ public:
+  explicit Writer(std::span<const NamedEvaluation> evaluations) : several_(evaluations.size() > 1) {
+    for (const NamedEvaluation& named : evaluations) {
+      for (const std::string& column : named.evaluation->prediction_columns) {
+        if (std::ranges::find(columns_, column) == columns_.end()) columns_.push_back(column);
+      }
+    }
+    text_ = several_ ? "file,line,id" : "line,id";
+    for (const std::string& column : columns_) text_ += ',' + column;
+    text_ += ",reason\n";
+  }
+
+  void add(const NamedEvaluation& named) {
+    const Evaluation& evaluation = *named.evaluation;
+    const std::map<int, std::string> why = reasons(evaluation);
+    std::map<int, std::size_t> rows;
+    for (std::size_t i = 0; i < evaluation.rows.size(); ++i) rows.emplace(evaluation.rows[i].line, i);
+    for (const TableLine& line : evaluation.lines) {
+      if (several_) text_ += csv_cell(named.file) + ',';
+      text_ += fmt::format("{},{}", line.line, csv_cell(line.id));
+      const auto row = rows.find(line.line);
+      const auto reason = why.find(line.line);
+      for (const std::string& column : columns_) {
+        text_ += ',';
+        if (row != rows.end()) text_ += value(evaluation, row->second, column);
+      }
+      text_ += ',';
+      if (row == rows.end() && reason != why.end()) text_ += csv_cell(reason->second);
+      text_ += '\n';
+    }
+  }
+
+  std::string take() { return std::move(text_); }
+
+ private:
+  static std::string value(const Evaluation& evaluation, std::size_t row, const std::string& column) {
+    const std::vector<std::string>& own = evaluation.prediction_columns;
+    const auto found = std::ranges::find(own, column);
+    return found == own.end() ? ""
+                              : evaluation.predictions[row][static_cast<std::size_t>(found - own.begin())];
+  }
+
+  bool several_;
+  std::vector<std::string> columns_;
+  std::string text_;
+};
 
 }  // namespace
 
@@ -312,5 +374,31 @@ std::vector<evidence::Residual> residuals(const Evaluation& evaluation) {
   }
   return list;
 }
+
+std::string predictions_csv(std::span<const NamedEvaluation> evaluations) {
+  Writer writer(evaluations);
+  for (const NamedEvaluation& named : evaluations) writer.add(named);
+  return writer.take();
+}
+
+tl::expected<HoldOut, std::string> parse_hold_out(std::string_view text) {
+  constexpr std::int64_t kMostClasses = 1000;
+  const std::size_t slash = text.find('/');
+  if (slash != std::string_view::npos) {
+    const auto of = yaml::parse_integer(text.substr(slash + 1), 2, kMostClasses);
+    const auto parts = yaml::parse_integer(text.substr(0, slash), 1, of.value_or(2) - 1);
+    if (parts && of) return HoldOut{static_cast<std::uint64_t>(*parts), static_cast<std::uint64_t>(*of)};
+  }
+  return tl::unexpected(
+      fmt::format("'{}' is no share of the rows; write it as N/M with 0 < N < M, such as 1/3", text));
+}
+
+std::uint64_t id_hash(std::string_view id) {
+  std::uint64_t hash = 0xCBF29CE484222325ULL;  // FNV's offset basis; its prime is below
+  for (const char c : id) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+  return hash;
+}
+
+bool is_held_out(std::string_view id, HoldOut share) { return id_hash(id) % share.of < share.parts; }
 
 }  // namespace shardscape::validate

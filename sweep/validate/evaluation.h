@@ -1,6 +1,8 @@
-// The evaluation of a measurement table: every row is predicted, and measured and predicted values are paired.
+// The evaluation of a measurement table: every row is predicted, and measured and predicted values are paired; its
+// statistics, bars, groups of errors and predictions as a file.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -11,7 +13,6 @@
 #include <vector>
 
 #include "sweep/evidence/evidence_table.h"
-#include "sweep/evidence/summarise.h"
 #include "sweep/ranks/ranks.h"
 #include "sweep/validate/measured_table.h"
 #include "sweep/validate/presets.h"
@@ -19,6 +20,22 @@
 #include "sweep/validate/table_columns.h"
 
 namespace shardscape::validate {
+
+/// Which rows are held out while constants are fitted: a fixed function of a row's id, so that fits and validations
+/// agree and nobody can choose. Holds out `parts` of `of` equal classes of ids; 0 < parts < of.
+struct HoldOut {
+  std::uint64_t parts = 1;
+  std::uint64_t of = 3;
+};
+
+/// Reads "1/3". The error says what would be right.
+tl::expected<HoldOut, std::string> parse_hold_out(std::string_view text);
+
+/// The 64-bit FNV-1a hash of an id.
+std::uint64_t id_hash(std::string_view id);
+
+/// Whether an id is held out: id_hash() modulo `of` is below `parts`.
+bool is_held_out(std::string_view id, HoldOut share);
 
 struct EvaluateOptions {
   bool reference = false;                       ///< use the engine's plain reference path
@@ -160,5 +177,15 @@ std::vector<ErrorGroup> error_groups(const Evaluation& evaluation, const std::ve
 /// One residual for each row that was measured and predicted: of the step, of a token (ITL), or, if neither was
 /// measured, of the whole request. Tables that are not of plans give none, as kernels are no whole steps.
 std::vector<evidence::Residual> residuals(const Evaluation& evaluation);
+
+struct NamedEvaluation {
+  std::string file;
+  const Evaluation* evaluation = nullptr;
+};
+
+/// The columns: `file` where there are several, `line` (the header is 1), `id` as in the table, the prediction columns
+/// of every kind that occurs, `reason`. A cell is empty where the column makes no sense for the row; all are empty
+/// where the row is not predicted, and `reason` says why.
+std::string predictions_csv(std::span<const NamedEvaluation> evaluations);
 
 }  // namespace shardscape::validate

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "engine/simulate.h"
-#include "sweep/ranks/values.h"
 
 namespace shardscape::validate {
 

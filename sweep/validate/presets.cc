@@ -11,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-#include "engine/base/joined.h"
+#include "engine/base/words.h"
 
 namespace shardscape::validate {
 

@@ -7,13 +7,11 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
-#include <utility>
 
 #include "engine/base/words.h"
 #include "engine/spec/ranges.h"
 #include "sweep/input/input_file.h"
 #include "sweep/yaml/closest_names.h"
-#include "sweep/yaml/device_sheet.h"
 #include "sweep/yaml/huggingface.h"
 #include "sweep/yaml/quantity_text.h"
 #include "sweep/yaml/specs.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "engine/base/enum_array.h"
-#include "engine/base/joined.h"
+#include "engine/base/words.h"
 
 namespace shardscape::yaml {
 

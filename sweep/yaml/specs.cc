@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -13,13 +11,6 @@
 #include "engine/base/words.h"
 #include "engine/spec/fabric_numbers.h"
 #include "engine/spec/spec_numbers.h"
-#include "engine/spec/stack.h"
-#include "sweep/technology/technology.h"
-#include "sweep/yaml/diagnostics.h"
-#include "sweep/yaml/node.h"
-#include "sweep/yaml/preset_specs.h"
-#include "sweep/yaml/quantity_text.h"
-#include "sweep/yaml/visitors.h"
 
 namespace shardscape::yaml {
 

@@ -12,7 +12,6 @@
 #include "sweep/cli/reports/report.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/evidence/assess.h"
-#include "sweep/validate/evaluation.h"
 
 namespace shardscape::cli {
 

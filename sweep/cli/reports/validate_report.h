@@ -10,7 +10,6 @@
 
 #include "sweep/evidence/evidence_table.h"
 #include "sweep/validate/evaluation.h"
-#include "sweep/validate/hold_out.h"
 
 namespace shardscape::cli {
 

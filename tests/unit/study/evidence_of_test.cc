@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "sweep/evidence/evidence_file.h"
+#include "sweep/evidence/evidence_table.h"
 #include "sweep/yaml/load.h"
 #include "sweep/yaml/specs.h"
 #include "tests/support/paths.h"

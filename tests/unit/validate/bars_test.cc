@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "sweep/validate/hold_out.h"
-
 namespace shardscape::validate {
 namespace {
 
