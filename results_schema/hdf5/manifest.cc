@@ -237,6 +237,44 @@ std::uint64_t index_bytes(std::uint64_t rows, std::uint64_t chunk_rows) {
   return nodes * kNode;
 }
 
+struct NeededColumn {
+  const char* name;
+  ColumnType type;
+};
+
+void require_columns(const H5File& file, const std::string& group, const std::vector<ColumnInfo>& columns,
+                     std::initializer_list<NeededColumn> needed) {
+  for (const NeededColumn& column : needed) {
+    const auto found = std::ranges::find(columns, column.name, &ColumnInfo::name);
+    if (found == columns.end()) file.fail("has no column " + group + "/" + column.name);
+    if (found->type != column.type) {
+      file.fail(fmt::format("{}/{} is of type {}, not {}", group, column.name, name_of(found->type),
+                            name_of(column.type)));
+    }
+  }
+}
+
+/// Checks what every reader relies on.
+void check_table(const H5File& file, const Manifest& manifest) {
+  const auto& columns = manifest.columns;
+  require_columns(file, "/points", columns,
+                  {{"point_id", ColumnType::u64}, {"status", ColumnType::u8}, {"reason", ColumnType::u8}});
+  const bool training = std::ranges::find(columns, "step_time_s", &ColumnInfo::name) != columns.end();
+  if (!training) require_columns(file, "/points", columns, {{"e2e_s", ColumnType::f8}});
+  if (!manifest.sample_columns.empty()) {
+    require_columns(file, "/points", columns,
+                    {{"fault_samples", ColumnType::i32}, {"slowdown_mean", ColumnType::f8}});
+    require_columns(file, kSamplesGroup, manifest.sample_columns,
+                    {{"point_id", ColumnType::u64},
+                     {"sample", ColumnType::i32},
+                     {"fault", ColumnType::u8},
+                     {"step_time_s", ColumnType::f8},
+                     {"slowdown", ColumnType::f8}});
+  }
+  const std::vector<std::string> problems = manifest_problems(manifest);
+  if (!problems.empty()) file.fail(problems.front());
+}
+
 }  // namespace
 
 std::string study_sha256(const StudyInfo& study) {
@@ -308,48 +346,6 @@ void write_manifest(const H5File& file, const char* schema, const Manifest& mani
   if (manifest.search) write_search(file, *manifest.search);
   file.create_group("/points");
 }
-
-namespace {
-
-struct NeededColumn {
-  const char* name;
-  ColumnType type;
-};
-
-void require_columns(const H5File& file, const std::string& group, const std::vector<ColumnInfo>& columns,
-                     std::initializer_list<NeededColumn> needed) {
-  for (const NeededColumn& column : needed) {
-    const auto found = std::ranges::find(columns, column.name, &ColumnInfo::name);
-    if (found == columns.end()) file.fail("has no column " + group + "/" + column.name);
-    if (found->type != column.type) {
-      file.fail(fmt::format("{}/{} is of type {}, not {}", group, column.name, name_of(found->type),
-                            name_of(column.type)));
-    }
-  }
-}
-
-/// Checks what every reader relies on.
-void check_table(const H5File& file, const Manifest& manifest) {
-  const auto& columns = manifest.columns;
-  require_columns(file, "/points", columns,
-                  {{"point_id", ColumnType::u64}, {"status", ColumnType::u8}, {"reason", ColumnType::u8}});
-  const bool training = std::ranges::find(columns, "step_time_s", &ColumnInfo::name) != columns.end();
-  if (!training) require_columns(file, "/points", columns, {{"e2e_s", ColumnType::f8}});
-  if (!manifest.sample_columns.empty()) {
-    require_columns(file, "/points", columns,
-                    {{"fault_samples", ColumnType::i32}, {"slowdown_mean", ColumnType::f8}});
-    require_columns(file, kSamplesGroup, manifest.sample_columns,
-                    {{"point_id", ColumnType::u64},
-                     {"sample", ColumnType::i32},
-                     {"fault", ColumnType::u8},
-                     {"step_time_s", ColumnType::f8},
-                     {"slowdown", ColumnType::f8}});
-  }
-  const std::vector<std::string> problems = manifest_problems(manifest);
-  if (!problems.empty()) file.fail(problems.front());
-}
-
-}  // namespace
 
 Manifest read_manifest(const H5File& file) {
   Manifest manifest;

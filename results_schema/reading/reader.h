@@ -12,7 +12,7 @@
 #include "results_schema/disk/files.h"
 #include "results_schema/hdf5/manifest.h"
 #include "results_schema/rows/columns.h"
-#include "results_schema/rows/row_range.h"
+#include "results_schema/rows/records.h"
 #include "results_schema/rows/summary.h"
 
 namespace shardscape::results {

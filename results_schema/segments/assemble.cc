@@ -15,7 +15,6 @@
 #include "engine/base/check.h"
 #include "engine/base/words.h"
 #include "results_schema/disk/files.h"
-#include "results_schema/disk/sealed_bytes.h"
 #include "results_schema/hdf5/chunk_filler.h"
 #include "results_schema/hdf5/hdf5_io.h"
 #include "results_schema/hdf5/manifest.h"
@@ -376,10 +375,6 @@ Summary publish_output(From from, const Manifest& manifest, const std::vector<Se
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// The name under which the file is written: in the folder of segments, of which a killed sweep leaves nothing else, or
 /// beside `output` if it cannot be renamed from there.
 fs::path assembly_name(const fs::path& folder, const OutputPath& output) {
@@ -389,24 +384,6 @@ fs::path assembly_name(const fs::path& folder, const OutputPath& output) {
                     here.st_dev == there.st_dev;
   return same ? folder / (std::string("assembled.h5") + kTemporaryEnding) : temporary_name(output.folder());
 }
-
-}  // namespace
-
-Summary assemble(SegmentStore&& store, const OutputPath& output, const RunInfo& run) {
-  const QuietErrors quiet;
-  store.scan();
-  check_complete(store);
-  const fs::path temporary = assembly_name(store.folder(), output);
-  check_space(store.segments(), directory_of(temporary));
-  const Summary summary =
-      publish_output(From::segments, store.manifest(), store.segments(), temporary, output, run);
-  std::move(store).abandon();
-  return summary;
-}
-
-// ---- shards ----
-
-namespace {
 
 /// The first 12 digits of a fingerprint, enough for messages.
 std::string first_digits(const std::string& fingerprint) { return fingerprint.substr(0, 12); }
@@ -466,7 +443,33 @@ void check_fingerprints(const H5File& file, const Manifest& manifest) {
     file.fail("/points has other columns than columns_sha256 says; see what `shardscape verify` finds");
 }
 
+/// The shards that neighbouring parts cover together; count 0 where they are not of one division into shards.
+ShardRange shards_of(std::span<const SweepPart> parts, bool whole) {
+  if (whole) return {};
+  ShardRange range = parts.front().manifest.shards;
+  for (const SweepPart& part : parts.subspan(1)) {
+    const ShardRange& next = part.manifest.shards;
+    if (next.count != range.count || next.first != range.last + 1) return {1, 1, 0};
+    range.last = next.last;
+  }
+  return range;
+}
+
 }  // namespace
+
+Summary assemble(SegmentStore&& store, const OutputPath& output, const RunInfo& run) {
+  const QuietErrors quiet;
+  store.scan();
+  check_complete(store);
+  const fs::path temporary = assembly_name(store.folder(), output);
+  check_space(store.segments(), directory_of(temporary));
+  const Summary summary =
+      publish_output(From::segments, store.manifest(), store.segments(), temporary, output, run);
+  std::move(store).abandon();
+  return summary;
+}
+
+// ---- shards ----
 
 std::vector<SweepPart> open_parts(std::span<const fs::path> files) {
   const QuietErrors quiet;
@@ -532,22 +535,6 @@ std::vector<std::string> merge_problems(std::span<const SweepPart> parts) {
   }
   return problems;
 }
-
-namespace {
-
-/// The shards that neighbouring parts cover together; count 0 where they are not of one division into shards.
-ShardRange shards_of(std::span<const SweepPart> parts, bool whole) {
-  if (whole) return {};
-  ShardRange range = parts.front().manifest.shards;
-  for (const SweepPart& part : parts.subspan(1)) {
-    const ShardRange& next = part.manifest.shards;
-    if (next.count != range.count || next.first != range.last + 1) return {1, 1, 0};
-    range.last = next.last;
-  }
-  return range;
-}
-
-}  // namespace
 
 Summary merge(std::span<const SweepPart> parts, const OutputPath& output, const RunInfo& run) {
   const QuietErrors quiet;

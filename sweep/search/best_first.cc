@@ -489,10 +489,6 @@ class Search {
   double least_left_ = kNever;  ///< least floor of all regions that a bound cut off or that are open
 };
 
-}  // namespace
-
-namespace {
-
 /// Whether the devices of all systems say what the objective is made of.
 bool known_everywhere(const Study& study, TimeObjective objective) {
   return std::ranges::all_of(study.systems, [&](const System& system) {
