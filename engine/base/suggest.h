@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "engine/base/joined.h"
 #include "engine/base/words.h"
 
 namespace shardscape {

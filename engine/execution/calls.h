@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/execution/fifo.h"
 #include "engine/execution/program.h"
+#include "engine/execution/state.h"
 
 namespace shardscape::execution {
 

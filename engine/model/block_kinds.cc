@@ -3,7 +3,6 @@
 #include "engine/model/block_kinds.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 
 #include "engine/model/attention/mha_gqa.h"

@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/model/kv_units.h"
+#include "engine/model/attention/attention_block.h"
 #include "engine/model/layer_key.h"
 #include "engine/model/operator.h"
 #include "engine/model/parameters.h"

@@ -16,7 +16,7 @@
 #include <limits>
 
 #include "engine/base/check.h"
-#include "engine/execution/fifo.h"
+#include "engine/execution/state.h"
 #include "engine/serving/cache_transfers.h"
 #include "engine/serving/client_accounts.h"
 #include "engine/serving/decode_times.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/base/joined.h"
+#include "engine/base/words.h"
 
 namespace shardscape {
 

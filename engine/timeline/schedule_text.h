@@ -12,7 +12,7 @@
 #include <string>
 
 #include "engine/schedule/pipeline.h"
-#include "engine/timeline/pipeline_trace.h"
+#include "engine/timeline/timed_step.h"
 
 namespace shardscape::timeline {
 

@@ -1,6 +1,6 @@
 // A training step as a Chrome trace (chrome_trace.h). The pipeline begins after the host's fixed time of the step.
 //
-// Process 0 has a track per stage with a slice per microbatch and pass (pipeline_trace.h). Process 1 + s shows a device
+// Process 0 has a track per stage with a slice per microbatch and pass (timed_step.h). Process 1 + s shows a device
 // of stage s (all ranks of a stage run the same) on four tracks: what its host does once per step, its compute with
 // what bounds each operator, its communication with bytes, and what it waits for, each with the class of time that it
 // is booked on.

@@ -2,14 +2,24 @@
 // it after the point has been evaluated.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "engine/execution/program.h"
 #include "engine/schedule/pipeline.h"
-#include "engine/timeline/pipeline_trace.h"
+#include "engine/timeline/chrome_trace.h"
 
 namespace shardscape::timeline {
+
+/// The time that a stage works after its pipeline ends, by kind of work, in seconds.
+struct StageTailSpan {
+  double data_comm = 0;
+  double optimizer = 0;
+  double deferred = 0;  ///< weight gradients of the head, which come first
+
+  [[nodiscard]] double total() const { return data_comm + optimizer + deferred; }
+};
 
 struct TimedStep {
   std::string title;
@@ -27,5 +37,10 @@ struct StagePrograms {
   /// By stage, lane and call: seconds that a call was priced with.
   std::vector<std::vector<std::vector<double>>> call_seconds;
 };
+
+/// Draws the pipeline as process 0 of a Chrome trace: one track per pipeline stage, one slice per microbatch and
+/// direction. `stage_end` and `tails`: one entry per stage. Times are counted from the beginning of the pipeline.
+void draw_pipeline(ChromeTrace& trace, std::span<const schedule::PipelineSpan> spans,
+                   std::span<const double> stage_end, std::span<const StageTailSpan> tails);
 
 }  // namespace shardscape::timeline

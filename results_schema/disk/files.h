@@ -4,11 +4,29 @@
 #include <cstddef>
 #include <filesystem>
 #include <span>
+#include <stdexcept>
 #include <string>
-
-#include "results_schema/disk/store_error.h"
+#include <utility>
+#include <vector>
 
 namespace shardscape::results {
+
+/// An environment failure (disk full, no permission) or a file that is not what it should be. what() reads
+/// "path: reason". Sealed segments are intact whenever this is thrown: the sweep can be resumed.
+class StoreError : public std::runtime_error {
+ public:
+  StoreError(std::filesystem::path path, std::string reason)
+      : std::runtime_error(path.string() + ": " + reason),
+        path_(std::move(path)),
+        reason_(std::move(reason)) {}
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  /// what() without the path.
+  [[nodiscard]] const std::string& reason() const { return reason_; }
+
+ private:
+  std::filesystem::path path_;
+  std::string reason_;
+};
 
 /// Ending of files that are being written.
 inline constexpr const char* kTemporaryEnding = ".tmp";
@@ -52,5 +70,24 @@ std::filesystem::path temporary_name(const std::filesystem::path& folder);
 /// Removes what a killed process left under a name (of a link, the link itself), so that the file can be created. If
 /// that fails, creating the file reports it.
 void make_free(const std::filesystem::path& temporary);
+
+// The checksum at the end of every file of a parts folder. HDF5 ignores what follows its last byte, so that any tool
+// reads such a file, and one rename still commits rows and checksum together.
+
+/// The message about a file whose bytes differ.
+inline constexpr const char* kNotAsSealed = "is not what its checksum says";
+
+/// Appends a line with the SHA-256 of all bytes so far.
+void append_checksum(std::vector<std::byte>& bytes);
+
+enum class Seal {
+  whole,   ///< the file is still what append_checksum() left
+  broken,  ///< it differs, cannot be read in full, or is no regular file
+  none     ///< it has no such line at its end: cut off, or written before there were checksums
+};
+
+/// Checks a file without HDF5, which may loop forever over a damaged file.
+Seal seal_of(const std::filesystem::path& file);
+inline bool is_as_sealed(const std::filesystem::path& file) { return seal_of(file) == Seal::whole; }
 
 }  // namespace shardscape::results

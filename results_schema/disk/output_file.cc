@@ -79,6 +79,40 @@ int move_to_free_place(const fs::path& from, const fs::path& to) {
   return 0;
 }
 
+/// Buffers what a stream gets; keeps the system's reason where it cannot be written.
+class FileBuffer final : public std::streambuf {
+ public:
+  explicit FileBuffer(const Descriptor& file) : file_(&file) {
+    setp(buffer_.data(), buffer_.data() + buffer_.size());
+  }
+  /// The first error, if any.
+  [[nodiscard]] const std::optional<std::string>& problem() const { return problem_; }
+
+ protected:
+  int_type overflow(int_type c) override {
+    if (sync() != 0) return traits_type::eof();
+    if (!traits_type::eq_int_type(c, traits_type::eof())) sputc(traits_type::to_char_type(c));
+    return traits_type::not_eof(c);
+  }
+  int sync() override {
+    const std::span<const char> pending(pbase(), static_cast<std::size_t>(pptr() - pbase()));
+    setp(buffer_.data(), buffer_.data() + buffer_.size());
+    if (problem_) return -1;
+    try {
+      file_->write(std::as_bytes(pending));
+    } catch (const StoreError& error) {
+      problem_ = error.reason();
+      return -1;
+    }
+    return 0;
+  }
+
+ private:
+  const Descriptor* file_;
+  std::array<char, std::size_t{1} << 16U> buffer_;
+  std::optional<std::string> problem_;
+};
+
 }  // namespace
 
 OutputPath::OutputPath(fs::path asked, bool replace, std::span<const fs::path> inputs)
@@ -131,44 +165,6 @@ void OutputPath::publish(const fs::path& temporary) const {
 }
 
 // ---- files ----
-
-namespace {
-
-/// Buffers what a stream gets; keeps the system's reason where it cannot be written.
-class FileBuffer final : public std::streambuf {
- public:
-  explicit FileBuffer(const Descriptor& file) : file_(&file) {
-    setp(buffer_.data(), buffer_.data() + buffer_.size());
-  }
-  /// The first error, if any.
-  [[nodiscard]] const std::optional<std::string>& problem() const { return problem_; }
-
- protected:
-  int_type overflow(int_type c) override {
-    if (sync() != 0) return traits_type::eof();
-    if (!traits_type::eq_int_type(c, traits_type::eof())) sputc(traits_type::to_char_type(c));
-    return traits_type::not_eof(c);
-  }
-  int sync() override {
-    const std::span<const char> pending(pbase(), static_cast<std::size_t>(pptr() - pbase()));
-    setp(buffer_.data(), buffer_.data() + buffer_.size());
-    if (problem_) return -1;
-    try {
-      file_->write(std::as_bytes(pending));
-    } catch (const StoreError& error) {
-      problem_ = error.reason();
-      return -1;
-    }
-    return 0;
-  }
-
- private:
-  const Descriptor* file_;
-  std::array<char, std::size_t{1} << 16U> buffer_;
-  std::optional<std::string> problem_;
-};
-
-}  // namespace
 
 struct OutputFile::Impl {
   explicit Impl(OutputPath output)

@@ -15,7 +15,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "results_schema/disk/store_error.h"
+#include "results_schema/disk/files.h"
 
 namespace shardscape::results {
 

@@ -12,7 +12,7 @@
 #include "results_schema/hdf5/hdf5_io.h"
 #include "results_schema/rows/block.h"
 #include "results_schema/rows/columns.h"
-#include "results_schema/rows/row_range.h"
+#include "results_schema/rows/records.h"
 
 namespace shardscape::results {
 

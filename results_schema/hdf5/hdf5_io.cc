@@ -105,6 +105,38 @@ Hid dataset_creation(std::uint64_t chunk_rows, std::size_t width) {
   return list;
 }
 
+/// Access properties of files that lie in memory.
+Hid access_in_memory() {
+  constexpr std::size_t kGrowth = 1U << 20U;
+  Hid access(H5Pcreate(H5P_FILE_ACCESS));
+  H5Pset_fapl_core(access.get(), kGrowth, false);
+  return access;
+}
+
+/// Writes values in memory as chunks that we pack ourselves: HDF5's packing, by zlib, takes many times as long.
+void write_packed(const Dataset& dataset, std::span<const std::byte> values, std::size_t width,
+                  std::uint64_t chunk_rows) {
+  ChunkPacker packer;
+  std::vector<std::byte> plain(chunk_rows * width);
+  for (std::uint64_t row = 0; row * width < values.size(); row += chunk_rows) {
+    const auto rest = values.subspan(row * width);
+    const auto rows = rest.first(std::min(rest.size(), plain.size()));
+    std::ranges::fill(std::ranges::copy(rows, plain.begin()).out, plain.end(), std::byte{0});
+    dataset.write_chunk(row, packer.pack(plain, width));
+  }
+}
+
+std::vector<std::string> attribute_names(const H5File& file, hid_t object) {
+  std::vector<std::string> names;
+  const auto collect = [](hid_t, const char* name, const H5A_info_t*, void* list) -> herr_t {
+    static_cast<std::vector<std::string>*>(list)->emplace_back(name);
+    return 0;
+  };
+  if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names) < 0)
+    file.fail("can't list its attributes");
+  return names;
+}
+
 }  // namespace
 
 // Tracking the order of attributes gives object headers a checksum, and compact attributes and links stay inside such a
@@ -301,18 +333,6 @@ H5File H5File::create(const fs::path& path) {
   return file;
 }
 
-namespace {
-
-/// Access properties of files that lie in memory.
-Hid access_in_memory() {
-  constexpr std::size_t kGrowth = 1U << 20U;
-  Hid access(H5Pcreate(H5P_FILE_ACCESS));
-  H5Pset_fapl_core(access.get(), kGrowth, false);
-  return access;
-}
-
-}  // namespace
-
 H5File H5File::create_image(const fs::path& label) {
   const Hid creation = ordered_creation(H5P_FILE_CREATE);
   const Hid access = access_in_memory();
@@ -452,23 +472,6 @@ Dataset H5File::dataset(const std::string& path) const {
   return dataset;
 }
 
-namespace {
-
-/// Writes values in memory as chunks that we pack ourselves: HDF5's packing, by zlib, takes many times as long.
-void write_packed(const Dataset& dataset, std::span<const std::byte> values, std::size_t width,
-                  std::uint64_t chunk_rows) {
-  ChunkPacker packer;
-  std::vector<std::byte> plain(chunk_rows * width);
-  for (std::uint64_t row = 0; row * width < values.size(); row += chunk_rows) {
-    const auto rest = values.subspan(row * width);
-    const auto rows = rest.first(std::min(rest.size(), plain.size()));
-    std::ranges::fill(std::ranges::copy(rows, plain.begin()).out, plain.end(), std::byte{0});
-    dataset.write_chunk(row, packer.pack(plain, width));
-  }
-}
-
-}  // namespace
-
 Dataset H5File::write_piece(const std::string& path, hid_t type, std::size_t count,
                             const void* values) const {
   Dataset dataset = create_dataset(path, type, count, nullptr, 0);
@@ -523,21 +526,6 @@ void H5File::set_attribute(const char* name, std::uint64_t value) const {
   if (!write_number_attribute(id(), name, H5T_NATIVE_UINT64, &value))
     fail(std::string("can't write attribute ") + name);
 }
-
-namespace {
-
-std::vector<std::string> attribute_names(const H5File& file, hid_t object) {
-  std::vector<std::string> names;
-  const auto collect = [](hid_t, const char* name, const H5A_info_t*, void* list) -> herr_t {
-    static_cast<std::vector<std::string>*>(list)->emplace_back(name);
-    return 0;
-  };
-  if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_INC, nullptr, collect, &names) < 0)
-    file.fail("can't list its attributes");
-  return names;
-}
-
-}  // namespace
 
 std::string H5File::text_attribute(const char* name) const {
   const auto text = read_text_attribute(open_attribute(*this, name).get());

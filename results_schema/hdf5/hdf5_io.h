@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "results_schema/disk/store_error.h"
+#include "results_schema/disk/files.h"
 #include "results_schema/hdf5/checksums.h"
 #include "results_schema/rows/block.h"
 #include "results_schema/rows/columns.h"

@@ -9,9 +9,10 @@
 #include <initializer_list>
 #include <set>
 
-#include "engine/base/joined.h"
+#include "engine/base/words.h"
 #include "results_schema/disk/sha256.h"
 #include "results_schema/hdf5/column_attributes.h"
+#include "results_schema/hdf5/hdf5_io.h"
 #include "results_schema/hdf5/manifest_io.h"
 #include "results_schema/hdf5/tables_io.h"
 
@@ -222,6 +223,58 @@ BlockLayout read_layout(const H5File& file) {
   return layout;
 }
 
+/// Bytes of the index of a column (HDF5 File Format Specification, "Version 1 B-trees"): nodes of up to 64 entries, of
+/// which those that are full have given a tenth to the next.
+std::uint64_t index_bytes(std::uint64_t rows, std::uint64_t chunk_rows) {
+  constexpr std::uint64_t kEntries = 64, kFilled = 58, kNode = 24 + (kEntries + 1) * 24 + kEntries * 8;
+  const std::uint64_t chunks = rows / chunk_rows + (rows % chunk_rows != 0 ? 1 : 0);
+  std::uint64_t nodes = 0;
+  for (std::uint64_t level = chunks; level > 0;) {
+    const std::uint64_t here = level <= kEntries ? 1 : level / kFilled + 1;
+    nodes += here;
+    level = here == 1 ? 0 : here;
+  }
+  return nodes * kNode;
+}
+
+struct NeededColumn {
+  const char* name;
+  ColumnType type;
+};
+
+void require_columns(const H5File& file, const std::string& group, const std::vector<ColumnInfo>& columns,
+                     std::initializer_list<NeededColumn> needed) {
+  for (const NeededColumn& column : needed) {
+    const auto found = std::ranges::find(columns, column.name, &ColumnInfo::name);
+    if (found == columns.end()) file.fail("has no column " + group + "/" + column.name);
+    if (found->type != column.type) {
+      file.fail(fmt::format("{}/{} is of type {}, not {}", group, column.name, name_of(found->type),
+                            name_of(column.type)));
+    }
+  }
+}
+
+/// Checks what every reader relies on.
+void check_table(const H5File& file, const Manifest& manifest) {
+  const auto& columns = manifest.columns;
+  require_columns(file, "/points", columns,
+                  {{"point_id", ColumnType::u64}, {"status", ColumnType::u8}, {"reason", ColumnType::u8}});
+  const bool training = std::ranges::find(columns, "step_time_s", &ColumnInfo::name) != columns.end();
+  if (!training) require_columns(file, "/points", columns, {{"e2e_s", ColumnType::f8}});
+  if (!manifest.sample_columns.empty()) {
+    require_columns(file, "/points", columns,
+                    {{"fault_samples", ColumnType::i32}, {"slowdown_mean", ColumnType::f8}});
+    require_columns(file, kSamplesGroup, manifest.sample_columns,
+                    {{"point_id", ColumnType::u64},
+                     {"sample", ColumnType::i32},
+                     {"fault", ColumnType::u8},
+                     {"step_time_s", ColumnType::f8},
+                     {"slowdown", ColumnType::f8}});
+  }
+  const std::vector<std::string> problems = manifest_problems(manifest);
+  if (!problems.empty()) file.fail(problems.front());
+}
+
 }  // namespace
 
 std::string study_sha256(const StudyInfo& study) {
@@ -294,48 +347,6 @@ void write_manifest(const H5File& file, const char* schema, const Manifest& mani
   file.create_group("/points");
 }
 
-namespace {
-
-struct NeededColumn {
-  const char* name;
-  ColumnType type;
-};
-
-void require_columns(const H5File& file, const std::string& group, const std::vector<ColumnInfo>& columns,
-                     std::initializer_list<NeededColumn> needed) {
-  for (const NeededColumn& column : needed) {
-    const auto found = std::ranges::find(columns, column.name, &ColumnInfo::name);
-    if (found == columns.end()) file.fail("has no column " + group + "/" + column.name);
-    if (found->type != column.type) {
-      file.fail(fmt::format("{}/{} is of type {}, not {}", group, column.name, name_of(found->type),
-                            name_of(column.type)));
-    }
-  }
-}
-
-/// Checks what every reader relies on.
-void check_table(const H5File& file, const Manifest& manifest) {
-  const auto& columns = manifest.columns;
-  require_columns(file, "/points", columns,
-                  {{"point_id", ColumnType::u64}, {"status", ColumnType::u8}, {"reason", ColumnType::u8}});
-  const bool training = std::ranges::find(columns, "step_time_s", &ColumnInfo::name) != columns.end();
-  if (!training) require_columns(file, "/points", columns, {{"e2e_s", ColumnType::f8}});
-  if (!manifest.sample_columns.empty()) {
-    require_columns(file, "/points", columns,
-                    {{"fault_samples", ColumnType::i32}, {"slowdown_mean", ColumnType::f8}});
-    require_columns(file, kSamplesGroup, manifest.sample_columns,
-                    {{"point_id", ColumnType::u64},
-                     {"sample", ColumnType::i32},
-                     {"fault", ColumnType::u8},
-                     {"step_time_s", ColumnType::f8},
-                     {"slowdown", ColumnType::f8}});
-  }
-  const std::vector<std::string> problems = manifest_problems(manifest);
-  if (!problems.empty()) file.fail(problems.front());
-}
-
-}  // namespace
-
 Manifest read_manifest(const H5File& file) {
   Manifest manifest;
   manifest.study.title = file.text_attribute("title");
@@ -358,6 +369,24 @@ Manifest read_manifest(const H5File& file) {
   if (file.has(kSamplesGroup)) manifest.sample_columns = read_sample_columns(file);
   check_table(file, manifest);
   return manifest;
+}
+
+std::uint64_t bytes_beside_chunks(const Manifest& manifest, std::uint64_t rows, std::uint64_t samples) {
+  const QuietErrors quiet;
+  H5File file = H5File::create_image("size");
+  write_manifest(file, kResultsSchema, manifest, manifest.run, true);
+  std::uint64_t indices = 0;
+  for (const ColumnInfo& column : manifest.columns) {
+    const Dataset made = file.create_column("/points", column, rows, manifest.layout.rows_per_block);
+    indices += index_bytes(rows, made.chunk_rows());
+  }
+  if (!manifest.sample_columns.empty()) {
+    for (const Dataset& column : create_samples(file, manifest.sample_columns, samples))
+      indices += index_bytes(samples, column.chunk_rows());
+  }
+  write_summary(file, {}, manifest.study.objectives, manifest.columns);
+  write_dimensions(file);
+  return file.image().size() + indices;
 }
 
 }  // namespace shardscape::results

@@ -88,4 +88,8 @@ std::vector<Better> deciding_directions(const Manifest& manifest);
 /// twice, links of unknown dimensions, a layout that is not one.
 std::vector<std::string> manifest_problems(const Manifest& manifest);
 
+/// Bytes of a finished file beside its packed chunks: headers, texts, the links, the indices of chunks and their
+/// checksums. `rows`, `samples`: the rows that /points and /fault_samples are going to have.
+std::uint64_t bytes_beside_chunks(const Manifest& manifest, std::uint64_t rows, std::uint64_t samples);
+
 }  // namespace shardscape::results

@@ -9,7 +9,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "engine/base/joined.h"
+#include "engine/base/words.h"
 #include "results_schema/hdf5/chunk_reader.h"
 #include "results_schema/hdf5/hdf5_io.h"
 #include "results_schema/hdf5/manifest_io.h"

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "results_schema/disk/store_error.h"
+#include "results_schema/disk/files.h"
 #include "results_schema/hdf5/manifest.h"
 #include "results_schema/rows/columns.h"
-#include "results_schema/rows/row_range.h"
+#include "results_schema/rows/records.h"
 #include "results_schema/rows/summary.h"
 
 namespace shardscape::results {

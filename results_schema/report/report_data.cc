@@ -7,7 +7,6 @@
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "engine/base/safe_text.h"
 #include "engine/spec/plan_axes.h"

@@ -11,7 +11,6 @@
 #include <limits>
 
 #include "engine/base/check.h"
-#include "results_schema/rows/sample_size.h"
 
 namespace shardscape::results {
 

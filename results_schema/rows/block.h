@@ -14,6 +14,7 @@
 
 #include "results_schema/rows/columns.h"
 #include "results_schema/rows/point_selection.h"
+#include "results_schema/rows/records.h"
 #include "results_schema/rows/stored_rows.h"
 #include "results_schema/rows/summary.h"
 
@@ -164,5 +165,8 @@ class BlockDecoder {
   std::vector<std::byte> plain_, shuffled_;
   std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> decompressor_;
 };
+
+/// Bytes that these rows of /fault_samples take in all columns, packed as blocks are.
+std::uint64_t packed_bytes(std::span<const FaultSampleRecord> rows);
 
 }  // namespace shardscape::results

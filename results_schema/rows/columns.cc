@@ -130,6 +130,42 @@ ColumnInfo info_of(const HardwareColumn& axis) {
   return info;
 }
 
+using Sample = const FaultSampleRecord&;
+
+struct SampleColumn {
+  const char* name;
+  const char* unit;
+  ColumnType type;
+  Meanings meanings;
+  const char* long_name;
+  double (*value)(Sample);  ///< null: the point id
+  std::optional<double> fill = {};
+};
+
+// clang-format off
+constexpr SampleColumn kSampleColumns[] = {
+    {"point_id", "1", u64, nullptr, "the point that was sampled", nullptr},
+    {"sample", "1", i32, nullptr, "number of the sample: the same number is the same faults for every point",
+     [](Sample s) { return static_cast<double>(s.sample); }},
+    {"fault", "1", u8, nullptr, "number of the fault within the sample; time and slowdown are those of the whole sample",
+     [](Sample s) { return static_cast<double>(s.fault); }},
+    {"status", "1", u8, codes<Status>, "ok, unreachable where the sample cuts the fabric, or out_of_range",
+     [](Sample s) { return static_cast<double>(s.status); }},
+    {"kind", "1", u8, codes<FaultKind>, "what is sick",
+     [](Sample s) { return static_cast<double>(s.kind); }},
+    {"link_id", "1", i32, nullptr, "the sick link (the lower one of both directions), as in /links; else missing",
+     [](Sample s) { return static_cast<double>(s.link); }, -1.0},
+    {"device", "1", i32, nullptr, "rank of a sick device, lowest rank on a dead adapter, vertex of a dead switch; else missing",
+     [](Sample s) { return static_cast<double>(s.device); }, -1.0},
+    {"derate", "1", f8, nullptr, "share that remains of the link's bandwidth, the memory bandwidth or the clock; 0 where it is gone",
+     [](Sample s) { return s.derate; }},
+    {"step_time_s", "s", f8, nullptr, "time of one training step (inference: of one whole request) under the sample",
+     [](Sample s) { return s.step_time_s; }},
+    {"slowdown", "1", f8, nullptr, "that time over the one without faults, less 1",
+     [](Sample s) { return s.slowdown; }},
+};
+// clang-format on
+
 }  // namespace
 
 ColumnTable::ColumnTable(Phase phase, std::span<const HardwareColumn> hardware, const StudyExtras& extras) {
@@ -263,46 +299,6 @@ void append_numbers(ColumnType type, std::span<const std::byte> packed, std::siz
     }
   });
 }
-
-namespace {
-
-using Sample = const FaultSampleRecord&;
-
-struct SampleColumn {
-  const char* name;
-  const char* unit;
-  ColumnType type;
-  Meanings meanings;
-  const char* long_name;
-  double (*value)(Sample);  ///< null: the point id
-  std::optional<double> fill = {};
-};
-
-// clang-format off
-constexpr SampleColumn kSampleColumns[] = {
-    {"point_id", "1", u64, nullptr, "the point that was sampled", nullptr},
-    {"sample", "1", i32, nullptr, "number of the sample: the same number is the same faults for every point",
-     [](Sample s) { return static_cast<double>(s.sample); }},
-    {"fault", "1", u8, nullptr, "number of the fault within the sample; time and slowdown are those of the whole sample",
-     [](Sample s) { return static_cast<double>(s.fault); }},
-    {"status", "1", u8, codes<Status>, "ok, unreachable where the sample cuts the fabric, or out_of_range",
-     [](Sample s) { return static_cast<double>(s.status); }},
-    {"kind", "1", u8, codes<FaultKind>, "what is sick",
-     [](Sample s) { return static_cast<double>(s.kind); }},
-    {"link_id", "1", i32, nullptr, "the sick link (the lower one of both directions), as in /links; else missing",
-     [](Sample s) { return static_cast<double>(s.link); }, -1.0},
-    {"device", "1", i32, nullptr, "rank of a sick device, lowest rank on a dead adapter, vertex of a dead switch; else missing",
-     [](Sample s) { return static_cast<double>(s.device); }, -1.0},
-    {"derate", "1", f8, nullptr, "share that remains of the link's bandwidth, the memory bandwidth or the clock; 0 where it is gone",
-     [](Sample s) { return s.derate; }},
-    {"step_time_s", "s", f8, nullptr, "time of one training step (inference: of one whole request) under the sample",
-     [](Sample s) { return s.step_time_s; }},
-    {"slowdown", "1", f8, nullptr, "that time over the one without faults, less 1",
-     [](Sample s) { return s.slowdown; }},
-};
-// clang-format on
-
-}  // namespace
 
 std::span<const ColumnInfo> fault_sample_columns() {
   static const std::vector<ColumnInfo> kColumns = [] {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
+#include <vector>
 
 #include "engine/spec/assessment.h"
 #include "engine/spec/fault.h"
@@ -72,5 +73,17 @@ struct LinkRecord {
   double bandwidth_bytes_per_s = 0;
   double latency_s = 0;
 };
+
+/// Rows [begin, end) of the table; an end past the last row means the last row.
+struct RowRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
+};
+
+/// Adds a row behind all rows of ascending ranges.
+inline void append_row(std::vector<RowRange>& ranges, std::uint64_t row) {
+  if (ranges.empty() || ranges.back().end != row) ranges.push_back({row, row});
+  ranges.back().end = row + 1;
+}
 
 }  // namespace shardscape::results

@@ -9,7 +9,7 @@
 
 #include "engine/spec/prediction.h"
 #include "results_schema/rows/columns.h"
-#include "results_schema/rows/pareto_front.h"
+#include "results_schema/rows/stored_rows.h"
 
 namespace shardscape::results {
 

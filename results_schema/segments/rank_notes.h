@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "results_schema/disk/store_error.h"
+#include "results_schema/disk/files.h"
 #include "results_schema/rows/block.h"
 
 namespace shardscape::results {

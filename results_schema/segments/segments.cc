@@ -14,10 +14,8 @@
 #include <system_error>
 
 #include "engine/base/check.h"
-#include "engine/base/joined.h"
 #include "engine/base/words.h"
 #include "results_schema/disk/files.h"
-#include "results_schema/disk/sealed_bytes.h"
 #include "results_schema/hdf5/hdf5_io.h"
 #include "results_schema/hdf5/manifest_io.h"
 #include "results_schema/hdf5/tables_io.h"

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "results_schema/disk/store_error.h"
+#include "results_schema/disk/files.h"
 #include "results_schema/hdf5/manifest.h"
 #include "results_schema/rows/block.h"
 

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "sweep/calibrate/constant_fit.h"
-#include "sweep/calibrate/row_filter.h"
+#include "sweep/calibrate/dataset.h"
 
 namespace shardscape::calibrate {
 

@@ -27,7 +27,6 @@
 #include "sweep/calibrate/dataset.h"
 #include "sweep/calibrate/fit.h"
 #include "sweep/validate/evaluation.h"
-#include "sweep/validate/hold_out.h"
 #include "sweep/validate/presets.h"
 
 namespace shardscape::calibrate {

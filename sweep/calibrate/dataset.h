@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
+#include <tl/expected.hpp>
 #include <vector>
 
 #include "sweep/calibrate/constants.h"
@@ -25,7 +27,7 @@ struct RowSelection {
   std::vector<std::string> software = {};  ///< public tables: rows whose software begins with one of these
   std::vector<std::string> sources = {};   ///< public tables: rows from these sources only; empty: from any
   std::vector<std::string> devices = {};   ///< public tables: rows of these devices only; empty: of any
-  std::string where = {};  ///< condition that selected rows must satisfy (row_filter.h); empty: none
+  std::string where = {};  ///< condition that selected rows must satisfy (rows_where()); empty: none
 };
 
 /// The selected rows, with `stack` replaced by kFittedStack; the kind of the table must have been recognised. Tables
@@ -92,5 +94,13 @@ class Dataset {
   std::vector<Group> groups_;
   std::size_t size_ = 0;
 };
+
+/// The rows for which `expression` holds (in the language of sweep/space/expression.h, with the table's columns as
+/// names). A column whose filled cells are all plain numbers is a number; any other is a choice among its texts. A
+/// comparison with a blank cell holds only for !=. Problems: what is wrong with the expression, or that it holds for no
+/// row. Tables that name software also have a column `release`: the number of the release that software and source of a
+/// row state (validate/run_labels.h), if they do.
+tl::expected<validate::Table, std::string> rows_where(const validate::Table& rows,
+                                                      std::string_view expression);
 
 }  // namespace shardscape::calibrate

@@ -11,7 +11,7 @@
 
 #include "engine/base/words.h"
 #include "sweep/yaml/node.h"
-#include "sweep/yaml/read_technology.h"
+#include "sweep/yaml/specs.h"
 
 namespace shardscape::calibrate {
 

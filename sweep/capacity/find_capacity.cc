@@ -14,7 +14,6 @@
 #include <string_view>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "engine/token_prices.h"
 #include "sweep/runner/block_worker.h"

@@ -1,10 +1,14 @@
 // Reads a folder of Chakra traces, groups first and then rank by rank, collecting problems up to a limit, and writes
-// such folders.
+// such folders. Their files are length-prefixed protobuf messages.
 #include "sweep/chakra/trace_folder.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/message_lite.h>
+#include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <fstream>
 #include <iterator>
@@ -21,13 +25,118 @@
 #include "engine/base/words.h"
 #include "sweep/chakra/node_codec.h"
 #include "sweep/chakra/process_groups.h"
-#include "sweep/chakra/record_file.h"
 #include "sweep/input/input_file.h"
 #include "sweep/network_case/json_document.h"
 
 namespace shardscape::chakra {
 
 namespace {
+
+/// Reads one file message after message. Lengths are checked against the rest of the file before anything is allocated.
+class RecordReader {
+ public:
+  enum class Outcome { message, end, broken };
+
+  /// Does not fail where the file can't be opened: the first next() then returns `broken`.
+  explicit RecordReader(const std::filesystem::path& file);
+
+  /// Reads the next message into `message`.
+  Outcome next(google::protobuf::MessageLite& message);
+  /// What is wrong with the file, after next() has returned `broken`; nothing more can be read then.
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+  /// Where the message read last begins in the file, in bytes, for texts about it.
+  [[nodiscard]] std::uint64_t offset() const { return begin_; }
+
+ private:
+  Outcome broken(std::string problem);
+
+  std::string unreadable_;  ///< why the file is none; "" where it is one
+  std::ifstream in_;
+  std::uint64_t left_ = 0, size_ = 0, begin_ = 0;
+  std::string buffer_, problem_;
+};
+
+/// Writes message after message; whether all of it succeeded is known after close().
+class RecordWriter {
+ public:
+  explicit RecordWriter(const std::filesystem::path& file);
+  void add(const google::protobuf::MessageLite& message);
+  /// Returns false where anything could not be written.
+  [[nodiscard]] bool close();
+
+ private:
+  std::ofstream out_;
+  std::string buffer_;
+};
+
+/// The most bytes of one record (64 MiB): a node holds names, shapes and a list of dependencies of ten bytes each.
+constexpr std::uint64_t kLongestRecord = std::uint64_t{1} << 26;
+
+RecordReader::RecordReader(const std::filesystem::path& file) : unreadable_(input::unreadable(file)) {
+  std::error_code error;
+  if (!unreadable_.empty()) return;
+  in_.open(file, std::ios::binary);
+  const auto size = std::filesystem::file_size(file, error);
+  if (!error) left_ = size_ = size;
+}
+
+RecordReader::Outcome RecordReader::broken(std::string problem) {
+  problem_ = std::move(problem);
+  left_ = 0;
+  return Outcome::broken;
+}
+
+RecordReader::Outcome RecordReader::next(google::protobuf::MessageLite& message) {
+  if (!problem_.empty()) return Outcome::broken;
+  if (!unreadable_.empty()) return broken(unreadable_);
+  if (!in_) return broken("cannot be read");
+  if (left_ == 0) return Outcome::end;
+  begin_ = size_ - left_;
+  std::uint64_t length = 0;
+  for (int shift = 0;; shift += 7) {
+    const int byte = in_.get();
+    if (byte < 0) return broken(fmt::format("cut off within the length at byte {}", begin_));
+    --left_;
+    // A length has 64 bits, seven per byte, so the tenth byte has room for one bit only.
+    if (shift == 63 && byte > 1) return broken(fmt::format("no length of a message at byte {}", begin_));
+    length |= static_cast<std::uint64_t>(byte & 0x7F) << shift;
+    if ((byte & 0x80) == 0) break;
+  }
+  if (length > left_) {
+    return broken(fmt::format("cut off: the message at byte {} says it has {} bytes, the file has {} more",
+                              begin_, length, left_));
+  }
+  if (length > kLongestRecord) {
+    return broken(
+        fmt::format("the message at byte {} says it has {} bytes, more than any node has", begin_, length));
+  }
+  buffer_.resize(static_cast<std::size_t>(length));
+  in_.read(buffer_.data(), static_cast<std::streamsize>(length));
+  if (in_.gcount() != static_cast<std::streamsize>(length)) return broken("cannot be read");
+  left_ -= length;
+  const google::protobuf::LogSilencer silence;  // parse errors are reported by this class, in one piece
+  if (!message.ParseFromString(buffer_)) {
+    return broken(
+        fmt::format("the {} bytes at byte {} are no message of an execution trace", length, begin_));
+  }
+  return Outcome::message;
+}
+
+RecordWriter::RecordWriter(const std::filesystem::path& file) : out_(file, std::ios::binary) {}
+
+void RecordWriter::add(const google::protobuf::MessageLite& message) {
+  message.SerializeToString(&buffer_);
+  std::array<std::uint8_t, 10> length{};
+  const std::uint8_t* const end =
+      google::protobuf::io::CodedOutputStream::WriteVarint64ToArray(buffer_.size(), length.data());
+  for (const std::uint8_t* byte = length.data(); byte != end; ++byte) out_.put(static_cast<char>(*byte));
+  out_.write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+}
+
+bool RecordWriter::close() {
+  out_.close();
+  return static_cast<bool>(out_);
+}
 
 // Collectives that a trace has twice: as calls of the host and as the kernels that they start.
 //

@@ -12,7 +12,6 @@
 #include <ctime>
 #include <iostream>
 #include <sstream>
-#include <utility>
 
 #include "engine/base/safe_text.h"
 #include "engine/base/shell_words.h"

@@ -7,7 +7,6 @@
 #include <array>
 #include <iostream>
 #include <string_view>
-#include <utility>
 
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/usage.h"

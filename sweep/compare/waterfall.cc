@@ -1,6 +1,5 @@
 #include "sweep/compare/waterfall.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "engine/network/groups/rank_group.h"

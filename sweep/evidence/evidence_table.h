@@ -1,9 +1,15 @@
 // What measurements have shown of predictions: statistics of residuals by regime. No single measured row is kept here.
+// The file of them is `hw_presets/evidence.yaml` of a preset folder, written by `validate --evidence`.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <limits>
+#include <optional>
+#include <span>
 #include <string>
+#include <tl/expected.hpp>
+#include <utility>
 #include <vector>
 
 #include "engine/base/enum_array.h"
@@ -12,6 +18,8 @@
 #include "engine/spec/phase.h"
 #include "engine/spec/plan_axes.h"
 #include "engine/spec/precision_policy.h"
+#include "sweep/yaml/catalog.h"
+#include "sweep/yaml/diagnostics.h"
 
 namespace shardscape::evidence {
 
@@ -76,5 +84,38 @@ struct Table {
   std::vector<Cell> cells;
   [[nodiscard]] Problems validate() const;
 };
+
+/// Where the file lies below a preset folder.
+inline constexpr const char* kEvidenceFile = "hw_presets/evidence.yaml";
+
+/// Finds the file in the first preset folder that has one; empty where none has.
+std::optional<std::filesystem::path> find_evidence(const yaml::Catalog& catalog);
+
+/// Reads the evidence. The error holds every problem of the file, with its place.
+tl::expected<Table, yaml::Diagnostics> read_evidence(const std::filesystem::path& file);
+/// Parses the evidence from text; `name` stands for the file in messages.
+tl::expected<Table, yaml::Diagnostics> parse_evidence(const std::string& text, const std::string& name);
+
+/// Writes a table as YAML text that reads back as an equal table.
+std::string evidence_yaml(const Table& table);
+
+/// The error of one measured row's prediction.
+struct Residual {
+  Regime regime;
+  std::string plan;  ///< rows of one plan have the same text; empty: the row counts as a plan of its own
+  double error = 0;  ///< predicted / measured - 1, above -1
+  Degrees degrees = degrees_of({});  ///< degrees of the plan
+};
+
+/// One cell for each regime and band of GPUs (up to 8, 64, 512, and above) that has rows, in order of the phase,
+/// device, precision, kind, stack and band. Every plan has the same weight, shared by its rows. Sigma is the
+/// plain quantile of absolute errors at kOneSigma: that few plans say little about others is counted in by
+/// assess() (kPriorPlans), and widened here as well it would hold 78 to 81 % of held-out rows. Figures are
+/// rounded to four digits after the point. The order of the residuals has no effect.
+Table summarise(std::span<const Residual> residuals);
+
+/// The smallest value that at least a share `q` (0..1) of the weights does not exceed. `values` are (value,
+/// weight), not empty, weights above 0.
+double weighted_quantile(std::vector<std::pair<double, double>> values, double q);
 
 }  // namespace shardscape::evidence

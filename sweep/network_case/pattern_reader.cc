@@ -2,7 +2,6 @@
 // ranks.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <utility>
 

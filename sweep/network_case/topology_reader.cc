@@ -129,32 +129,6 @@ void check_spec(const FabricSpec& spec, Problems& problems) {
   }
 }
 
-}  // namespace
-
-std::optional<FabricSpec> read_topology(const JsonReader& topology, const CaseLimits& limits,
-                                        Problems& problems) {
-  const std::size_t before = problems.list().size();
-  (void)topology.object({"dims"});
-  const auto dims = topology.member("dims");
-  const auto list = dims ? dims->elements() : std::nullopt;
-  if (!list) return std::nullopt;
-  if (list->empty()) dims->fail("needs at least one dimension");
-  FabricSpec spec;
-  spec.name = "case";
-  for (std::size_t d = 0; d < list->size(); ++d) spec.dimensions.push_back(read_dimension((*list)[d], d));
-  if (problems.list().size() == before && spec.size() > limits.ranks) {
-    dims->fail(fmt::format("have more than {} ranks, the most that are simulated", limits.ranks));
-  }
-  if (problems.list().size() == before && link_bound(spec) > static_cast<double>(limits.links)) {
-    dims->fail(fmt::format("have more than {} links, the most that are simulated", limits.links));
-  }
-  if (problems.list().size() == before) check_spec(spec, problems);
-  if (problems.list().size() != before) return std::nullopt;
-  return spec;
-}
-
-namespace {
-
 enum class LinkState { derate, remove, delay };
 constexpr std::array<std::pair<std::string_view, LinkState>, 3> kLinkStates = {
     {{"derate", LinkState::derate}, {"remove", LinkState::remove}, {"delay", LinkState::delay}}};
@@ -213,6 +187,28 @@ void read_fault(const JsonReader& reader, const network::Fabric& fabric, FaultSe
 }
 
 }  // namespace
+
+std::optional<FabricSpec> read_topology(const JsonReader& topology, const CaseLimits& limits,
+                                        Problems& problems) {
+  const std::size_t before = problems.list().size();
+  (void)topology.object({"dims"});
+  const auto dims = topology.member("dims");
+  const auto list = dims ? dims->elements() : std::nullopt;
+  if (!list) return std::nullopt;
+  if (list->empty()) dims->fail("needs at least one dimension");
+  FabricSpec spec;
+  spec.name = "case";
+  for (std::size_t d = 0; d < list->size(); ++d) spec.dimensions.push_back(read_dimension((*list)[d], d));
+  if (problems.list().size() == before && spec.size() > limits.ranks) {
+    dims->fail(fmt::format("have more than {} ranks, the most that are simulated", limits.ranks));
+  }
+  if (problems.list().size() == before && link_bound(spec) > static_cast<double>(limits.links)) {
+    dims->fail(fmt::format("have more than {} links, the most that are simulated", limits.links));
+  }
+  if (problems.list().size() == before) check_spec(spec, problems);
+  if (problems.list().size() != before) return std::nullopt;
+  return spec;
+}
 
 FaultSet read_faults(const JsonReader& faults, const network::Fabric& fabric) {
   FaultSet set;

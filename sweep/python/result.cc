@@ -1,5 +1,4 @@
 // The result of one simulated point, as a row of the result table.
-#include <algorithm>
 
 #include "results_schema/rows/records.h"
 #include "sweep/python/native.h"

@@ -102,6 +102,27 @@ class SharedProgress {
   std::atomic<bool> stop_{false};
 };
 
+/// Gives a rank its pieces: those of its own region, then those of the others, the next one first.
+class PieceTaker {
+ public:
+  PieceTaker(std::vector<std::vector<results::BlockRange>> pieces, ranks::Ranks& ranks)
+      : pieces_(std::move(pieces)), ranks_(ranks), region_(ranks.rank()) {}
+
+  std::optional<results::BlockRange> next() {
+    for (; done_ < ranks_.size(); ++done_, region_ = (region_ + 1) % ranks_.size()) {
+      const auto& pieces = pieces_[static_cast<std::size_t>(region_)];
+      const std::uint64_t number = ranks_.take(region_);
+      if (number < pieces.size()) return pieces[number];
+    }
+    return std::nullopt;
+  }
+
+ private:
+  std::vector<std::vector<results::BlockRange>> pieces_;
+  ranks::Ranks& ranks_;
+  int region_, done_ = 0;  ///< region to take from; number of regions found empty
+};
+
 }  // namespace
 
 std::vector<std::vector<results::BlockRange>> cut_into_pieces(std::span<const results::BlockRange> missing,
@@ -129,31 +150,6 @@ std::vector<std::vector<results::BlockRange>> cut_into_pieces(std::span<const re
   }
   return pieces;
 }
-
-namespace {
-
-/// Gives a rank its pieces: those of its own region, then those of the others, the next one first.
-class PieceTaker {
- public:
-  PieceTaker(std::vector<std::vector<results::BlockRange>> pieces, ranks::Ranks& ranks)
-      : pieces_(std::move(pieces)), ranks_(ranks), region_(ranks.rank()) {}
-
-  std::optional<results::BlockRange> next() {
-    for (; done_ < ranks_.size(); ++done_, region_ = (region_ + 1) % ranks_.size()) {
-      const auto& pieces = pieces_[static_cast<std::size_t>(region_)];
-      const std::uint64_t number = ranks_.take(region_);
-      if (number < pieces.size()) return pieces[number];
-    }
-    return std::nullopt;
-  }
-
- private:
-  std::vector<std::vector<results::BlockRange>> pieces_;
-  ranks::Ranks& ranks_;
-  int region_, done_ = 0;  ///< region to take from; number of regions found empty
-};
-
-}  // namespace
 
 SweepOutcome run_shared_sweep(const SweepJob& job, const results::SegmentStore& store, SweepOptions options,
                               const SharedStart& start, ranks::Ranks& ranks) {

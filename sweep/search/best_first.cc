@@ -20,7 +20,6 @@
 #include <utility>
 
 #include "engine/base/check.h"
-#include "sweep/ranks/values.h"
 #include "sweep/search/answer.h"
 #include "sweep/search/floors.h"
 #include "sweep/search/part_search.h"
@@ -489,10 +488,6 @@ class Search {
   results::FateCounts counts_{};
   double least_left_ = kNever;  ///< least floor of all regions that a bound cut off or that are open
 };
-
-}  // namespace
-
-namespace {
 
 /// Whether the devices of all systems say what the objective is made of.
 bool known_everywhere(const Study& study, TimeObjective objective) {

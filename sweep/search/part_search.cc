@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include "sweep/ranks/values.h"
+#include "sweep/ranks/ranks.h"
 
 namespace shardscape::sweep {
 

@@ -1,13 +1,10 @@
 #include "sweep/search/regions.h"
 
-#include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 
 #include "engine/model/layer_key.h"
 #include "engine/plan_floor.h"
-#include "engine/spec/plan_axes.h"
 
 namespace shardscape::sweep {
 

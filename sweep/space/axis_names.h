@@ -1,4 +1,5 @@
-// The names of a plan's axes, wherever one is named: --point, constraints, keys of `space:`, columns.
+// The names of a plan's axes, wherever one is named: --point, constraints, keys of `space:`, columns; and quotes around
+// what somebody named.
 #pragma once
 
 #include <string>
@@ -14,5 +15,13 @@ std::string without_path(std::string_view name);
 /// The axis of a name: that of points (tp) or that of its column (tensor_parallel), also as a path of the study
 /// (space.tp). Null where there is none.
 const PlanAxisRow* find_axis(std::string_view name);
+
+/// The text in single quotes, as messages about expressions and points show it.
+inline std::string quote(std::string_view text) {
+  std::string quoted(1, '\'');
+  quoted += text;
+  quoted += '\'';
+  return quoted;
+}
 
 }  // namespace shardscape::sweep

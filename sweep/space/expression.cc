@@ -7,14 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <optional>
 #include <utility>
 
 #include "engine/base/check.h"
 #include "engine/base/suggest.h"
 #include "sweep/space/axis_names.h"
 #include "sweep/space/expression_lexer.h"
-#include "sweep/space/quote.h"
 
 namespace shardscape::sweep {
 

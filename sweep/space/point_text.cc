@@ -13,7 +13,6 @@
 #include "engine/base/words.h"
 #include "sweep/space/axis_names.h"
 #include "sweep/space/design_space.h"
-#include "sweep/space/quote.h"
 
 namespace shardscape::sweep {
 
@@ -237,6 +236,18 @@ class PointParser {
   Problems problems_;
 };
 
+/// Whether the text of a plan mentions an axis.
+bool is_said(const PlanAxisRow& row, const ParallelPlan& plan, Phase phase) {
+  if (row.key == PlanKey::ffn) return plan.ffn > 0;
+  if (row.kind == AxisKind::pool) return plan.disaggregated();
+  if (row.kind == AxisKind::order) return !same_layout(plan, plan.order, kDefaultRankOrder);
+  if (!applies(row.phases, phase)) return false;
+  if (row.kind == AxisKind::choice) return row.fixed == nullptr || !row.fixed(plan);
+  // Context parallelism is rare and mentioned only above 1.
+  const bool always = row.fixed == nullptr && row.key != PlanKey::context;
+  return always || row.get(plan) != row.idle;
+}
+
 }  // namespace
 
 tl::expected<double, std::string> parse_request_rate(std::string_view text) {
@@ -265,22 +276,6 @@ tl::expected<PointText, Problems> parse_point(std::string_view text, const Space
                                               std::int64_t gpus, Phase phase) {
   return PointParser(space, gpus, phase).parse(text);
 }
-
-namespace {
-
-/// Whether the text of a plan mentions an axis.
-bool is_said(const PlanAxisRow& row, const ParallelPlan& plan, Phase phase) {
-  if (row.key == PlanKey::ffn) return plan.ffn > 0;
-  if (row.kind == AxisKind::pool) return plan.disaggregated();
-  if (row.kind == AxisKind::order) return !same_layout(plan, plan.order, kDefaultRankOrder);
-  if (!applies(row.phases, phase)) return false;
-  if (row.kind == AxisKind::choice) return row.fixed == nullptr || !row.fixed(plan);
-  // Context parallelism is rare and mentioned only above 1.
-  const bool always = row.fixed == nullptr && row.key != PlanKey::context;
-  return always || row.get(plan) != row.idle;
-}
-
-}  // namespace
 
 std::string to_point_text(const ParallelPlan& plan, Phase phase, char separator) {
   std::string text;

@@ -3,9 +3,9 @@
 #include <string>
 #include <utility>
 
-#include "sweep/evidence/evidence_file.h"
+#include "sweep/evidence/evidence_table.h"
 #include "sweep/yaml/load.h"
-#include "sweep/yaml/read_technology.h"
+#include "sweep/yaml/specs.h"
 
 namespace shardscape::sweep {
 

@@ -17,7 +17,6 @@
 #include "engine/spec/fabric_numbers.h"
 #include "sweep/study/axis_values.h"
 #include "sweep/yaml/closest_names.h"
-#include "sweep/yaml/read_technology.h"
 #include "sweep/yaml/specs.h"
 
 namespace shardscape::sweep {

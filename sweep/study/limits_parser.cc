@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "engine/base/suggest.h"
+#include "sweep/space/axis_names.h"
 #include "sweep/space/constraint.h"
-#include "sweep/space/quote.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/number.h"
 #include "sweep/yaml/quantity_text.h"

@@ -8,11 +8,14 @@
 #include <cmath>
 #include <memory>
 
+#include "engine/serving/load/drawn_requests.h"
 #include "engine/spec/ranges.h"
 #include "results_schema/disk/sha256.h"
 #include "sweep/input/input_file.h"
 #include "sweep/space/point_text.h"
+#include "sweep/study/study_parts.h"
 #include "sweep/study/trace_file.h"
+#include "sweep/yaml/value.h"
 
 namespace shardscape::sweep {
 
@@ -211,6 +214,8 @@ class SimulatedLoadReader {
   bool has_cv_ = false, warm_up_known_ = false;
 };
 
+constexpr auto kMostTokens = static_cast<std::int64_t>(ranges::kTokens.high);
+
 }  // namespace
 
 bool describes_load(const yaml::Node& workload) {
@@ -284,5 +289,54 @@ yaml::Parsed<double> parse_rate(const yaml::Node& node) {
 }
 
 std::string rate_text(double per_second) { return yaml::format_number(per_second) + " /s"; }
+
+std::optional<double> sent_rate(const LoadSpec& load) {
+  const bool drawn =
+      load.open() && !load.trace && !load.sessions && load.arrivals != ArrivalProcess::constant;
+  return drawn ? std::optional(serving::drawn_rate(load)) : std::nullopt;
+}
+
+std::optional<Lengths> parse_number_or_lengths(const yaml::Node& node, const std::string& path, double ratio,
+                                               yaml::ReadState& state) {
+  if (node.is_map()) return parse_lengths(node, path, state);
+  const auto tokens = yaml::parse_integer_node(node, 1, kMostTokens);
+  if (tokens) return ratio < 1 ? Lengths::uniform(*tokens, ratio) : Lengths::fixed(*tokens);
+  state.bad(path, node.where, tokens.error());
+  return {};
+}
+
+Sessions parse_sessions(const yaml::Node& node, const std::string& path, double length_ratio,
+                        const ModelSpec* model, yaml::ReadState& state) {
+  Sessions sessions;
+  yaml::Reader reader(node, path, state);
+  if (const yaml::Node* turns = reader.take_required("turns"))
+    sessions.turns = parse_number_or_lengths(*turns, path + ".turns", 1, state).value_or(Lengths());
+  if (sessions.turns.law == LengthLaw::lognormal)
+    sessions.turns.longest = std::min(sessions.turns.longest, Sessions::kMostTurns);
+  if (const yaml::Node* added = reader.take_required("new_tokens"))
+    sessions.new_tokens =
+        parse_number_or_lengths(*added, path + ".new_tokens", length_ratio, state).value_or(Lengths());
+  if (const yaml::Node* think = reader.take("think_time")) {
+    const auto read = [&](yaml::Reader& from, const char* key, const yaml::Node* time) {
+      Seconds seconds(sessions.think);
+      if (time != nullptr) from.read_within(key, *time, ranges::kTime, seconds);
+      sessions.think = seconds.value();
+    };
+    if (think->is_map()) {
+      yaml::Reader of(*think, path + ".think_time", state);
+      read(of, "exponential", of.take_required("exponential"));
+      of.finish();
+      sessions.random_think = true;
+    } else {
+      read(reader, "think_time", think);
+    }
+  }
+  reader.integer("shared_prefix_tokens", 0, kMostTokens, sessions.shared.end);
+  reader.integer("context_tokens", 1, kMostTokens, sessions.context);
+  if (model != nullptr && model->position == PositionKind::learned)
+    sessions.context = std::min<std::int64_t>(sessions.context, model->max_positions);
+  reader.finish();
+  return sessions;
+}
 
 }  // namespace shardscape::sweep

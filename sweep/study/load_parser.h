@@ -48,4 +48,8 @@ std::string idle_priorities(const LoadSpec& load, const std::vector<System>& sys
 yaml::Parsed<double> parse_rate(const yaml::Node& node);
 std::string rate_text(double per_second);
 
+/// Requests per second over all replicas at which those of a run that count are sent (serving::drawn_rate()); nothing
+/// where it is no matter of chance: in closed loops, at a constant rate, by a trace; or not known beforehand: sessions.
+std::optional<double> sent_rate(const LoadSpec& load);
+
 }  // namespace shardscape::sweep

@@ -1,6 +1,5 @@
 #include "sweep/study/placement_axis.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "sweep/study/axis_values.h"

@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
 #include <vector>
 
-#include "engine/base/joined.h"
-#include "engine/spec/precision_policy.h"
+#include "engine/base/words.h"
 #include "engine/spec/schedule_kind.h"
 #include "sweep/yaml/node.h"
 

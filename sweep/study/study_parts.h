@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <tl/expected.hpp>
 #include <vector>
 
 #include "engine/serving/load/longest_drawn.h"
@@ -51,6 +53,21 @@ std::optional<Lengths> parse_number_or_lengths(const yaml::Node& node, const std
 Sessions parse_sessions(const yaml::Node& node, const std::string& path, double length_ratio,
                         const ModelSpec* model, yaml::ReadState& state);
 
+/// Lines of a table of how many drafted tokens models accept; empty: any. It is CSV with a line of names: model,
+/// draft_tokens (1, 2, ..) and acceptance_length, the mean number of tokens that a verification gives, itself included;
+/// perhaps method and mode.
+struct AcceptanceSeries {
+  std::string model, method, mode;
+};
+
+/// Shares of iterations in which the i-th draft is accepted (Speculation::acceptance): the length with i drafts less
+/// that with i - 1. Each length is a measurement of its own, of several the mean: a share is no more than the one
+/// before it and at least 0. Or what is wrong, with the line. `means`, where given, gets what to say of lengths that
+/// are means of several lines; it stays empty where none is.
+tl::expected<std::vector<double>, std::string> parse_acceptance(std::string_view text,
+                                                                const AcceptanceSeries& series,
+                                                                std::string* means = nullptr);
+
 /// `speculation:` of a workload.
 struct ParsedSpeculation {
   Speculation speculation;  ///< without draft_tokens, and without the draft model (load_study.cc)
@@ -61,7 +78,7 @@ struct ParsedSpeculation {
 };
 
 /// `acceptance`: a rate at which each draft is accepted where those before it are, or the share of iterations in which
-/// each position is, or the table of lengths that has them (acceptance_file.h), from `folder` on. Problems go to
+/// each position is, or the table of lengths that has them, from `folder` on. Problems go to
 /// `state` and `diagnostics`.
 ParsedSpeculation parse_speculation(const yaml::Node& node, const std::string& path,
                                     const std::filesystem::path& folder, yaml::ReadState& state,

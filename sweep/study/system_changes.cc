@@ -4,11 +4,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "engine/spec/fabric_numbers.h"
-#include "sweep/yaml/read_technology.h"
 #include "sweep/yaml/specs.h"
 #include "sweep/yaml/value.h"
 

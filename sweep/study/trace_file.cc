@@ -9,7 +9,6 @@
 #include <array>
 #include <chrono>
 #include <optional>
-#include <vector>
 
 #include "engine/spec/ranges.h"
 #include "sweep/input/csv_line.h"

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "sweep/validate/release.h"
+#include "sweep/validate/run_labels.h"
 #include "sweep/validate/table_names.h"
 
 namespace shardscape::validate {

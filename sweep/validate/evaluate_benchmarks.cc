@@ -11,7 +11,6 @@
 
 #include "engine/compute/kernel_alone.h"
 #include "engine/network/collectives/protocols.h"
-#include "sweep/validate/benchmark_row.h"
 #include "sweep/validate/collective_bench.h"
 #include "sweep/validate/table_evaluators.h"
 #include "sweep/validate/table_names.h"

@@ -1,12 +1,15 @@
-// The evaluation of a measurement table: every row is predicted, and measured and predicted values are paired.
+// The evaluation of a measurement table: every row is predicted, and measured and predicted values are paired; its
+// statistics, bars, groups of errors and predictions as a file.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tl/expected.hpp>
 #include <vector>
 
 #include "sweep/evidence/evidence_table.h"
@@ -17,6 +20,22 @@
 #include "sweep/validate/table_columns.h"
 
 namespace shardscape::validate {
+
+/// Which rows are held out while constants are fitted: a fixed function of a row's id, so that fits and validations
+/// agree and nobody can choose. Holds out `parts` of `of` equal classes of ids; 0 < parts < of.
+struct HoldOut {
+  std::uint64_t parts = 1;
+  std::uint64_t of = 3;
+};
+
+/// Reads "1/3". The error says what would be right.
+tl::expected<HoldOut, std::string> parse_hold_out(std::string_view text);
+
+/// The 64-bit FNV-1a hash of an id.
+std::uint64_t id_hash(std::string_view id);
+
+/// Whether an id is held out: id_hash() modulo `of` is below `parts`.
+bool is_held_out(std::string_view id, HoldOut share);
 
 struct EvaluateOptions {
   bool reference = false;                       ///< use the engine's plain reference path
@@ -115,5 +134,58 @@ std::vector<Statistic> statistics(const Evaluation& evaluation);
 
 /// The number as text for a file: the shortest that parses back, empty where there is none.
 std::string cell(std::optional<double> value);
+
+/// A limit for one statistic: errors and regrets must be at most it; accuracies, precision, recall and Spearman at
+/// least.
+struct Bar {
+  std::string statistic;  ///< name of the statistic, as Statistic::path()
+  double limit = 0;       ///< as a fraction
+};
+bool is_lower_bound(const Bar& bar);
+
+/// The bars of a kind of table where the user gives none.
+std::vector<Bar> default_bars(TableKind kind);
+
+/// Names of the statistics, of all kinds of tables, that may have a bar.
+std::vector<std::string> bar_statistics();
+
+/// A share written as "5 %", "5%" or "0.05"; at least 0.
+tl::expected<double, std::string> parse_share(std::string_view text);
+/// A bar written as "step_time.mape=5%". Errors say what is wrong and what would be right.
+tl::expected<Bar, std::string> parse_bar(std::string_view text);
+
+struct BarResult {
+  Bar bar;
+  double value = 0;
+  bool held = false;
+};
+/// A result for each bar whose statistic is defined, in the order of the bars.
+std::vector<BarResult> check_bars(std::span<const Bar> bars, std::span<const Statistic> statistics);
+
+struct ErrorGroup {
+  std::vector<std::string> key;  ///< one part of the regime for each name in the request
+  std::string metric;            ///< Metric::key
+  ErrorStatistics errors;        ///< of at least one row
+};
+
+/// Reads "device,precision": distinct names of regime_keys(). The error lists the known names.
+tl::expected<std::vector<std::string>, std::string> parse_regime_keys(std::string_view text);
+
+/// Errors of every metric by parts of the regime, in the order of the metrics, then of the keys.
+std::vector<ErrorGroup> error_groups(const Evaluation& evaluation, const std::vector<std::string>& keys);
+
+/// One residual for each row that was measured and predicted: of the step, of a token (ITL), or, if neither was
+/// measured, of the whole request. Tables that are not of plans give none, as kernels are no whole steps.
+std::vector<evidence::Residual> residuals(const Evaluation& evaluation);
+
+struct NamedEvaluation {
+  std::string file;
+  const Evaluation* evaluation = nullptr;
+};
+
+/// The columns: `file` where there are several, `line` (the header is 1), `id` as in the table, the prediction columns
+/// of every kind that occurs, `reason`. A cell is empty where the column makes no sense for the row; all are empty
+/// where the row is not predicted, and `reason` says why.
+std::string predictions_csv(std::span<const NamedEvaluation> evaluations);
 
 }  // namespace shardscape::validate

@@ -15,7 +15,7 @@
 #include "engine/base/words.h"
 #include "engine/simulate.h"
 #include "sweep/evidence/evidence_table.h"
-#include "sweep/validate/benchmark_row.h"
+#include "sweep/validate/table_evaluators.h"
 #include "sweep/validate/table_names.h"
 
 namespace shardscape::validate {

@@ -11,7 +11,6 @@
 #include "engine/base/suggest.h"
 #include "engine/spec/plan_axes.h"
 #include "sweep/space/design_space.h"
-#include "sweep/validate/release.h"
 
 namespace shardscape::validate {
 

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "engine/simulate.h"
-#include "sweep/ranks/values.h"
 
 namespace shardscape::validate {
 
@@ -209,23 +208,6 @@ RowPrediction judged(const PlanPrediction& of, const Setting& setting, const Par
   return of;
 }
 
-}  // namespace
-
-std::vector<RowRefusal> check_presets(const std::string& model, const std::string& cluster,
-                                      const std::string& stack, Presets& presets,
-                                      const std::filesystem::path& folder) {
-  Refusals refusals;
-  const auto check = [&](const auto& found, const char* column) {
-    if (!found) refusals.push_back({column, found.error()});
-  };
-  if (!model.empty()) check(presets.model(model, folder), "model");
-  if (!cluster.empty()) check(presets.cluster(cluster, folder), "cluster");
-  if (!stack.empty()) check(presets.stack(stack, folder), "stack");
-  return refusals;
-}
-
-namespace {
-
 /// The plan as stated; where the table does not state it, experts are dealt over as many ranks of a stage as divide
 /// both.
 ParallelPlan plan_of(const PlanRow& row, const ModelSpec& model) {
@@ -260,12 +242,6 @@ PlanPrediction run_row(Simulator& simulator, const StackProfile& stack, const Pl
   }
   return {prediction, measured_memory(prediction, details, stack, row.memory_of)};
 }
-
-}  // namespace
-
-bool setting_less(const PlanRow& a, const PlanRow& b) { return setting_key(a) < setting_key(b); }
-
-namespace {
 
 /// Indices of rows that share a setting, and so a simulator.
 using RowsOfSetting = std::vector<std::size_t>;
@@ -309,6 +285,21 @@ void gather_predictions(ranks::Ranks& together, std::vector<RowPrediction>& resu
 }
 
 }  // namespace
+
+std::vector<RowRefusal> check_presets(const std::string& model, const std::string& cluster,
+                                      const std::string& stack, Presets& presets,
+                                      const std::filesystem::path& folder) {
+  Refusals refusals;
+  const auto check = [&](const auto& found, const char* column) {
+    if (!found) refusals.push_back({column, found.error()});
+  };
+  if (!model.empty()) check(presets.model(model, folder), "model");
+  if (!cluster.empty()) check(presets.cluster(cluster, folder), "cluster");
+  if (!stack.empty()) check(presets.stack(stack, folder), "stack");
+  return refusals;
+}
+
+bool setting_less(const PlanRow& a, const PlanRow& b) { return setting_key(a) < setting_key(b); }
 
 std::vector<RowPrediction> predict_plans(std::span<const PlanRow> rows, Presets& presets,
                                          const std::filesystem::path& folder, bool reference,

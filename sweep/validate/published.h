@@ -4,7 +4,7 @@
 //
 //   title: Megatron-LM on DGX A100
 //   source: Korthikanti et al. 2022, arXiv:2205.05198, Table 5
-//   tolerances: {step_time.mape: 4 %, step_time.max: 9 %}      # of the predictions, see bars.h
+//   tolerances: {step_time.mape: 4 %, step_time.max: 9 %}      # of the predictions, see evaluation.h
 //   common: {phase: training, cluster: dgx-a100, ...}          # cells that all rows share
 //   rows:
 //     - {id: gpt-22b-full, model: gpt-22b, ...}
@@ -15,7 +15,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "sweep/validate/bars.h"
+#include "sweep/validate/evaluation.h"
 #include "sweep/validate/measured_table.h"
 #include "sweep/yaml/diagnostics.h"
 

@@ -1,9 +1,13 @@
 // Tells runs of servers apart that stand for something else than they say, by what the table itself shows: no label
-// depends on a prediction but `saturated`. Labelled rows are predicted and reported like any other, apart.
+// depends on a prediction but `saturated`. Labelled rows are predicted and reported like any other, apart. Releases of
+// their software are numbers in order of time.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "engine/base/enum_names.h"
 
@@ -42,5 +46,24 @@ enum class RunLabel : std::uint8_t {
 
 /// Labels the runs of a table.
 void label_runs(std::span<PlanRow> rows);
+
+/// Reads "26.04" or "26.04.01", year, month and patch, as 26.04 or 26.0401. Nothing for other texts.
+std::optional<double> release_number(std::string_view text);
+
+/// The release behind the first word of `software` ("megatron-bridge 26.04"), or else in the row's source: "26.04.01
+/// NeMo Container" (Megatron Bridge's summaries), "dgxc-benchmarking v25.05.05" (NVIDIA's recipes).
+std::optional<double> stated_release(std::string_view software, std::string_view source);
+
+/// The release behind the first word of `software` ("trtllm 1.2.0rc6.post2") in order of time: numbers one by one, a
+/// final release behind its candidates: 1.2.0rc6 < 1.2.0rc10 < 1.2.0. Software without a release is before none.
+class ReleaseOrder {
+ public:
+  explicit ReleaseOrder(std::string_view software);
+  [[nodiscard]] bool stated() const { return !numbers_.empty(); }
+  [[nodiscard]] bool before(std::string_view release) const;
+
+ private:
+  std::vector<int> numbers_;
+};
 
 }  // namespace shardscape::validate

@@ -11,7 +11,7 @@
 
 #include "engine/base/suggest.h"
 #include "engine/base/words.h"
-#include "sweep/validate/release.h"
+#include "sweep/validate/run_labels.h"
 
 namespace shardscape::validate {
 

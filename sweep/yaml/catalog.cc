@@ -14,7 +14,6 @@
 #include "engine/base/suggest.h"
 #include "engine/base/words.h"
 #include "sweep/yaml/closest_names.h"
-#include "sweep/yaml/node.h"
 
 namespace shardscape::yaml {
 

@@ -7,7 +7,6 @@
 #include <array>
 #include <functional>
 #include <map>
-#include <string_view>
 
 #include "engine/base/enum_array.h"
 #include "engine/base/suggest.h"

@@ -13,7 +13,7 @@
 #include "engine/base/words.h"
 #include "sweep/yaml/closest_names.h"
 #include "sweep/yaml/huggingface_config.h"
-#include "sweep/yaml/huggingface_reader.h"
+#include "sweep/yaml/huggingface_families.h"
 
 namespace shardscape::yaml {
 

@@ -2,7 +2,7 @@
 //
 // The families that are read (the config's `model_type`) stand in one table, huggingface_families.json, of which a new
 // one is a row. Every key shapes the computation, is known to be without effect on time and memory, or is a problem
-// that names it (huggingface_keys.h). Defaults are those of the Hugging Face transformers configuration classes.
+// that names it (huggingface_config.h). Defaults are those of the Hugging Face transformers configuration classes.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,5 @@
 // The keys of a Hugging Face config, read one by one with their types and places; keys that are not read are reported.
+// What further keys mean stands in huggingface_keys.txt.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -100,5 +102,23 @@ class HuggingFaceConfig {
   std::set<std::string, std::less<>> read_;                ///< keys that were asked for
   bool failed_ = false;
 };
+
+/// Keys without effect on time and memory, with the reason.
+struct IdleKeys {
+  std::string_view reason;
+  std::vector<std::string_view> keys;
+};
+std::span<const IdleKeys> idle_keys();
+bool is_idle_key(std::string_view key);
+
+/// A key that changes time or memory in a way that is not modelled, unless its value switches it off (null, false, 0 or
+/// empty).
+struct RefusedKey {
+  std::string_view key;
+  std::string_view reason;  ///< what is wrong and what would be right
+};
+std::span<const RefusedKey> refused_keys();
+/// The reason for which a key is refused; empty where it is not.
+std::string_view refusal_of(std::string_view key);
 
 }  // namespace shardscape::yaml

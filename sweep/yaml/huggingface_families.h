@@ -1,5 +1,5 @@
 // The families of models whose Hugging Face configs are read: one table (huggingface_families.json), a row per family,
-// which says how the family writes its config. huggingface_reader.h reads a config by its row.
+// which says how the family writes its config, and reading a config by its row.
 #pragma once
 
 #include <array>
@@ -155,5 +155,8 @@ std::span<const Family> families();
 std::string_view family_of(std::string_view model_type, std::string_view architecture);
 /// Why a known family is not read, such as because of its experts; empty where the family is not known.
 std::string_view refused_family(std::string_view name);
+
+/// Reads the keys that shape the computation. Before, only the model's name is set.
+void read_family(HuggingFaceConfig& config, const Family& family, ModelSpec& m);
 
 }  // namespace shardscape::yaml::huggingface

@@ -7,16 +7,13 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
-#include <utility>
 
 #include "engine/base/words.h"
 #include "engine/spec/ranges.h"
 #include "sweep/input/input_file.h"
 #include "sweep/yaml/closest_names.h"
-#include "sweep/yaml/device_sheet.h"
 #include "sweep/yaml/huggingface.h"
 #include "sweep/yaml/quantity_text.h"
-#include "sweep/yaml/read_technology.h"
 #include "sweep/yaml/specs.h"
 #include "sweep/yaml/visitors.h"
 
@@ -36,6 +33,56 @@ Node reference_to(std::string_view name) {
   Node node = Node::scalar(std::string(name));
   node.where.source = std::make_shared<const std::string>();
   return node;
+}
+
+/// The preset whose layers, width, experts and further sizes that the config has are nearest, as factors.
+std::string nearest_model(const Catalog& catalog, const HuggingFaceShape& shape) {
+  std::string nearest;
+  double least = HUGE_VAL;
+  for (const Catalog::Entry& entry : catalog.list(PresetKind::model)) {
+    const auto model = load_model(catalog, entry.name);
+    if (!model) continue;
+    const double experts = model->moe ? static_cast<double>(model->moe->experts) : 0;
+    const auto apart = [](double a, auto b) {
+      return std::abs(std::log((a + 1) / (static_cast<double>(b) + 1)));
+    };
+    const auto known = [&](double a, auto b) { return a > 0 ? apart(a, b) : 0; };
+    const double distance =
+        apart(shape.layers, model->layers) + apart(shape.hidden, model->hidden) +
+        apart(shape.experts, experts) + known(shape.kv_heads, model->kv_heads) +
+        known(shape.ffn_hidden, model->moe ? model->moe->expert_ffn_hidden : model->ffn_hidden) +
+        known(shape.vocabulary, model->vocabulary);
+    if (distance < least) nearest = entry.name;
+    least = std::min(least, distance);
+  }
+  return nearest;
+}
+
+/// Adds entries and removes old ones with the same keys.
+void replace_keys(std::vector<Entry>& entries, const std::vector<Entry>& changed) {
+  std::erase_if(entries, [&](const Entry& old) {
+    return std::ranges::find(changed, old.key, &Entry::key) != changed.end();
+  });
+  entries.insert(entries.end(), changed.begin(), changed.end());
+}
+
+/// Removes the widths of experts from `node` that follow from widths which `changed` changes.
+void forget_what_follows(const MixtureOfExperts& moe, const Node& changed, bool new_width, Node& node) {
+  const bool follows = moe.shared_ffn_hidden == moe.shared_experts * moe.expert_ffn_hidden;
+  if (follows && changed.find("shared_ffn_hidden") == nullptr) node.find("moe")->erase("shared_ffn_hidden");
+  if (changed.find("expert_ffn_hidden") != nullptr && moe.everywhere() && !new_width)
+    node.erase("ffn_hidden");
+}
+
+/// Loads the spec behind a name or a path through a member function of a Loader.
+template <class Spec>
+Loaded<Spec> load(const Catalog& catalog, std::string_view name, const fs::path& relative_to,
+                  std::optional<Spec> (Loader::*read)(const Reference&)) {
+  Diagnostics diagnostics;
+  Loader loader(catalog, diagnostics);
+  std::optional<Spec> spec = (loader.*read)({reference_to(name), "", relative_to});
+  if (!diagnostics.empty() || !spec) return refused(std::move(diagnostics));
+  return std::move(*spec);
 }
 
 }  // namespace
@@ -120,33 +167,6 @@ std::optional<ModelSpec> Loader::model(const Reference& at) {
   return with_keys(*whole, {{"layers", at.node.where, std::move(layers)}}, at.node.where, at.path);
 }
 
-namespace {
-
-/// The preset whose layers, width, experts and further sizes that the config has are nearest, as factors.
-std::string nearest_model(const Catalog& catalog, const HuggingFaceShape& shape) {
-  std::string nearest;
-  double least = HUGE_VAL;
-  for (const Catalog::Entry& entry : catalog.list(PresetKind::model)) {
-    const auto model = load_model(catalog, entry.name);
-    if (!model) continue;
-    const double experts = model->moe ? static_cast<double>(model->moe->experts) : 0;
-    const auto apart = [](double a, auto b) {
-      return std::abs(std::log((a + 1) / (static_cast<double>(b) + 1)));
-    };
-    const auto known = [&](double a, auto b) { return a > 0 ? apart(a, b) : 0; };
-    const double distance =
-        apart(shape.layers, model->layers) + apart(shape.hidden, model->hidden) +
-        apart(shape.experts, experts) + known(shape.kv_heads, model->kv_heads) +
-        known(shape.ffn_hidden, model->moe ? model->moe->expert_ffn_hidden : model->ffn_hidden) +
-        known(shape.vocabulary, model->vocabulary);
-    if (distance < least) nearest = entry.name;
-    least = std::min(least, distance);
-  }
-  return nearest;
-}
-
-}  // namespace
-
 std::optional<ModelSpec> Loader::model_of_file(const std::string& text, const fs::path& file,
                                                std::string_view checkpoint) {
   if (file.extension() == ".json") {
@@ -209,26 +229,6 @@ std::optional<ModelSpec> Loader::changed_model(const Reference& at) {
     if (&entry.value != &base->node) keys.push_back(entry);
   return with_keys(*whole, keys, at.node.where, at.path);
 }
-
-namespace {
-
-/// Adds entries and removes old ones with the same keys.
-void replace_keys(std::vector<Entry>& entries, const std::vector<Entry>& changed) {
-  std::erase_if(entries, [&](const Entry& old) {
-    return std::ranges::find(changed, old.key, &Entry::key) != changed.end();
-  });
-  entries.insert(entries.end(), changed.begin(), changed.end());
-}
-
-/// Removes the widths of experts from `node` that follow from widths which `changed` changes.
-void forget_what_follows(const MixtureOfExperts& moe, const Node& changed, bool new_width, Node& node) {
-  const bool follows = moe.shared_ffn_hidden == moe.shared_experts * moe.expert_ffn_hidden;
-  if (follows && changed.find("shared_ffn_hidden") == nullptr) node.find("moe")->erase("shared_ffn_hidden");
-  if (changed.find("expert_ffn_hidden") != nullptr && moe.everywhere() && !new_width)
-    node.erase("ffn_hidden");
-}
-
-}  // namespace
 
 std::optional<ModelSpec> Loader::with_keys(const ModelSpec& whole, const std::vector<Entry>& keys,
                                            const Location& where, const std::string& path) {
@@ -493,21 +493,6 @@ std::optional<DevicePreset> Loader::built_device(const Target& target) {
   }
   return std::nullopt;
 }
-
-namespace {
-
-/// Loads the spec behind a name or a path through a member function of a Loader.
-template <class Spec>
-Loaded<Spec> load(const Catalog& catalog, std::string_view name, const fs::path& relative_to,
-                  std::optional<Spec> (Loader::*read)(const Reference&)) {
-  Diagnostics diagnostics;
-  Loader loader(catalog, diagnostics);
-  std::optional<Spec> spec = (loader.*read)({reference_to(name), "", relative_to});
-  if (!diagnostics.empty() || !spec) return refused(std::move(diagnostics));
-  return std::move(*spec);
-}
-
-}  // namespace
 
 tl::unexpected<Diagnostics> refused(Diagnostics diagnostics) {
   diagnostics.sort();

@@ -6,7 +6,6 @@
 #include <span>
 
 #include "engine/base/suggest.h"
-#include "engine/base/words.h"
 #include "engine/spec/fabric_spec.h"
 #include "sweep/yaml/closest_names.h"
 

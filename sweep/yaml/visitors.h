@@ -1,4 +1,4 @@
-// The three ways to walk a description (describe.h): Reader (YAML -> spec), Writer (spec -> YAML) and Lister
+// The three ways to walk a description (specs.cc): Reader (YAML -> spec), Writer (spec -> YAML) and Lister
 // (the paths there are).
 //
 // A description names every key of a spec once, through these calls, which all visitors have:

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "engine/base/check.h"
-#include "results_schema/disk/store_error.h"
+#include "results_schema/disk/files.h"
 #include "results_schema/reading/reader.h"
 #include "results_schema/reading/verify.h"
 #include "tests/fuzz/scratch_file.h"

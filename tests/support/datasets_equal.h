@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "results_schema/disk/store_error.h"
+#include "results_schema/disk/files.h"
 
 namespace shardscape::test {
 

@@ -1,5 +1,5 @@
 // Every number of a machine and its software by its path in YAML, with the direction of its law: which way it
-// can never make a step longer. The paths come from the descriptions that files are read by (describe.h), so
+// can never make a step longer. The paths come from the descriptions that files are read by (specs.cc), so
 // that a number which is new there has no direction here and fails NumberLaws.EveryNumberHasItsLaw.
 #pragma once
 

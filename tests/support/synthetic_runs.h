@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "sweep/calibrate/calibrate.h"
-#include "sweep/validate/hold_out.h"
+#include "sweep/validate/evaluation.h"
 #include "tests/support/paths.h"
 
 namespace shardscape::calibrate {

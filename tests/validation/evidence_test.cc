@@ -12,11 +12,8 @@
 #include <vector>
 
 #include "sweep/evidence/assess.h"
-#include "sweep/evidence/evidence_file.h"
-#include "sweep/evidence/summarise.h"
-#include "sweep/validate/error_groups.h"
+#include "sweep/evidence/evidence_table.h"
 #include "sweep/validate/evaluation.h"
-#include "sweep/validate/hold_out.h"
 #include "tests/support/evaluated_tables.h"
 #include "tests/support/paths.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sweep/validate/error_groups.h"
+#include "sweep/validate/evaluation.h"
 #include "tests/support/csv.h"
 #include "tests/support/evaluated_tables.h"
 #include "tests/support/paths.h"

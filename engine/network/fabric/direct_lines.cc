@@ -1,7 +1,6 @@
 // Fully connected lines and crossbars.
 #include <fmt/format.h>
 
-#include "engine/network/fabric/append_wire.h"
 #include "engine/network/fabric/line_graph.h"
 
 namespace shardscape::network {

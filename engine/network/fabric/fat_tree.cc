@@ -15,11 +15,9 @@
 // destination or by hash) and down.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 
-#include "engine/network/fabric/append_wire.h"
 #include "engine/network/fabric/line_graph.h"
 
 namespace shardscape::network {

@@ -90,4 +90,8 @@ std::unique_ptr<LineGraph> make_fat_tree(const FatTreeSpec& spec, std::int32_t e
 std::unique_ptr<LineGraph> make_dragonfly(const DragonflySpec& spec, std::int32_t size, WireRate rate);
 std::unique_ptr<LineGraph> make_custom(const CustomSpec& spec, std::int32_t size);
 
+/// As path.push_back(wire), where the wire has a name: for a value without one g++ makes each push a call, and routes
+/// are most of what a large fabric costs.
+inline void append_wire(std::vector<std::int32_t>& path, const std::int32_t wire) { path.push_back(wire); }
+
 }  // namespace shardscape::network

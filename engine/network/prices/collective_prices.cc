@@ -1,6 +1,5 @@
 #include "engine/network/prices/collective_prices.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "engine/base/check.h"

@@ -8,8 +8,6 @@
 #include "engine/base/check.h"
 #include "engine/network/collectives/traffic_builder.h"
 #include "engine/network/groups/channel_rings.h"
-#include "engine/network/groups/components.h"
-#include "engine/network/groups/ring_order.h"
 
 namespace shardscape::network {
 

@@ -8,7 +8,6 @@
 #include <numeric>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "engine/base/check.h"
 #include "engine/network/collectives/collective_rows.h"

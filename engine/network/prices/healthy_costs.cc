@@ -3,7 +3,6 @@
 #include "engine/network/prices/healthy_costs.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "engine/base/check.h"
 #include "engine/network/collectives/algorithm_rules.h"

@@ -1,6 +1,5 @@
 #include "engine/network/prices/least_time.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "engine/spec/collective_tolerance.h"

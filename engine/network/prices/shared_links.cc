@@ -2,7 +2,6 @@
 // do decides where it can (tiles.h); all groups are looked at only where it does not.
 #include <algorithm>
 
-#include "engine/base/check.h"
 #include "engine/network/prices/healthy_costs.h"
 
 namespace shardscape::network {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/base/short_memo.h"
+#include "engine/base/memo.h"
 #include "engine/step/layers/call_prices.h"
 #include "engine/step/layers/layer_times.h"
 #include "engine/step/layers/training_step.h"

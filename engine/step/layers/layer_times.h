@@ -12,7 +12,6 @@
 
 #include "engine/base/enum_array.h"
 #include "engine/base/memo.h"
-#include "engine/base/short_memo.h"
 #include "engine/model/stage_layers.h"
 #include "engine/network/groups/rank_group.h"
 #include "engine/network/prices/among_siblings.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
-#include <cmath>
 #include <cstdint>
 
 #include "engine/step/layers/host_work.h"

@@ -1,7 +1,6 @@
 #include "engine/step/training/flattened.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "engine/execution/program_counts.h"
 #include "engine/network/prices/least_time.h"

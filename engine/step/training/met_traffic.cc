@@ -1,11 +1,7 @@
 #include "engine/step/training/met_traffic.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <iterator>
-#include <optional>
-#include <utility>
 #include <vector>
 
 #include "engine/step/training/data_traffic.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <optional>
 
 #include "engine/base/check.h"
 #include "engine/model/block_kinds.h"

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "engine/base/short_memo.h"
+#include "engine/base/memo.h"
 #include "engine/network/prices/collective_prices.h"
 #include "engine/spec/group_bytes.h"
 #include "engine/step/training/step_machine.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <boost/container/small_vector.hpp>
-#include <optional>
 #include <span>
 #include <utility>
 

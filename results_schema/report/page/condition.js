@@ -8,7 +8,7 @@
 /** What is wrong with a condition, for its writer. */
 class ConditionError extends Error {}
 
-/** As sweep/space/number_unit.h has them: factors, by what they measure. */
+/** As sweep/space/expression_lexer.cc has them: factors, by what they measure. */
 const NUMBER_UNITS = {
   s: {ns: 1e-9, us: 1e-6, ms: 1e-3, s: 1, min: 60, h: 3600},
   byte: {B: 1, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12, PB: 1e15, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40},

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <iostream>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -3,7 +3,6 @@
 #include <string_view>
 #include <vector>
 
-#include "sweep/cli/terminal/format.h"
 #include "sweep/yaml/load.h"
 #include "sweep/yaml/number.h"
 
@@ -45,14 +44,6 @@ bool KernelWords::precision(const std::string& text, Precision& value) {
   }
   bad("--dtype", fmt::format("{} has no unit for {}; it has {}", device_->name, text, join_names(supported)));
   return false;
-}
-
-void add_time(Seconds time, double flops, const DeviceSpec* device, Precision precision, Facts& facts) {
-  const double rate = flops / time.value();
-  std::string text = format_seconds(time.value()) + ", " + format_si(rate, "FLOP/s");
-  if (device != nullptr)
-    text += " (" + format_percent(rate / device->tensor_peak(precision).value()) + " of the peak)";
-  facts.add("time", "time_s", {text, time.value()});
 }
 
 }  // namespace shardscape::cli

@@ -10,14 +10,10 @@
 #include "engine/base/suggest.h"
 #include "engine/spec/device.h"
 #include "sweep/cli/command.h"
-#include "sweep/cli/reports/report.h"
 
 namespace shardscape::cli {
 
 inline constexpr std::int64_t kMostOfKernel = 1'000'000'000;  ///< limit of every extent
-
-/// The values of --dtype.
-inline constexpr const char* kTypes = "fp32|tf32|bf16|fp16|fp8|fp4";
 
 /// Reads arguments and collects what is wrong with them. In place of a bad one it goes on with the least value.
 class KernelWords {
@@ -54,8 +50,5 @@ class KernelWords {
   std::optional<DeviceSpec> device_;
   ProblemList problems_;
 };
-
-/// Adds the time of a kernel with its rate and, where the device is given, the share of that device's peak.
-void add_time(Seconds time, double flops, const DeviceSpec* device, Precision precision, Facts& facts);
 
 }  // namespace shardscape::cli

@@ -14,7 +14,7 @@
 #include "sweep/yaml/load.h"
 #include "sweep/yaml/loader.h"
 #include "sweep/yaml/node.h"
-#include "sweep/yaml/read_technology.h"
+#include "sweep/yaml/specs.h"
 
 namespace shardscape::cli {
 
@@ -167,8 +167,7 @@ int list_presets(const Catalog& catalog) {
   return kDone;
 }
 
-/// Keys that identify what a file describes; the first one that it has decides. See yaml/describe.h and
-/// sweep/yaml/read_technology.cc.
+/// Keys that identify what a file describes; the first one that it has decides. See yaml/specs.cc.
 constexpr std::array<std::pair<const char*, PresetKind>, 11> kTellingKeys = {
     {{"dimensions", PresetKind::cluster},
      {"sm", PresetKind::device},

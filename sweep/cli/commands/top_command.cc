@@ -11,7 +11,6 @@
 #include "results_schema/rows/summary.h"
 #include "sweep/cli/command.h"
 #include "sweep/cli/reports/near_misses.h"
-#include "sweep/cli/reports/row_remarks.h"
 #include "sweep/cli/reports/selection_text.h"
 #include "sweep/cli/reports/top_output.h"
 #include "sweep/cli/reports/top_rows.h"

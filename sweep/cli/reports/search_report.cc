@@ -44,6 +44,13 @@ std::string rate_text(double rate) {
   return rate < 10 ? fmt::format("{:.2g}", rate) : format_count(static_cast<std::uint64_t>(rate));
 }
 
+/// Prints how many samples a race has drawn of those that a sweep would draw for the same points.
+void print_draws(std::ostream& out, const sweep::SweepJob& job, const sweep::RaceDraws& draws) {
+  const std::uint64_t all = draws.points * job.fault_draws()->draws().size();
+  out << "fault samples: " << format_count(draws.made) << " drawn of " << format_count(all) << " that "
+      << counted(draws.points, "raced point") << " would have\n";
+}
+
 }  // namespace
 
 SearchReporter::SearchReporter(const sweep::SweepJob& job, std::string objective, ProgressMode mode)
@@ -75,17 +82,6 @@ nlohmann::ordered_json SearchReporter::json(const sweep::SearchProgress& progres
     line["best"] = best_json(job_, best->point_id, objective_, best->objective);
   return line;
 }
-
-namespace {
-
-/// Prints how many samples a race has drawn of those that a sweep would draw for the same points.
-void print_draws(std::ostream& out, const sweep::SweepJob& job, const sweep::RaceDraws& draws) {
-  const std::uint64_t all = draws.points * job.fault_draws()->draws().size();
-  out << "fault samples: " << format_count(draws.made) << " drawn of " << format_count(all) << " that "
-      << counted(draws.points, "raced point") << " would have\n";
-}
-
-}  // namespace
 
 void print_search(std::ostream& out, const sweep::SweepJob& job, const sweep::SearchOutcome& outcome,
                   const std::string& objective, std::optional<double> worst, double cpu_seconds) {

@@ -16,14 +16,14 @@
 #include "results_schema/rows/columns.h"
 #include "results_schema/rows/limits.h"
 #include "sweep/cli/reports/load_mix_report.h"
-#include "sweep/cli/reports/row_remarks.h"
+#include "sweep/cli/reports/top_table.h"
 #include "sweep/cli/reports/verdicts.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/cli/terminal/text_table.h"
 #include "sweep/space/point_text.h"
 #include "sweep/study/evidence_of.h"
 #include "sweep/study/expert_load_parser.h"
-#include "sweep/study/sent_rate.h"
+#include "sweep/study/load_parser.h"
 
 namespace shardscape::cli {
 

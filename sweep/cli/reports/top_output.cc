@@ -91,52 +91,6 @@ bool is_whole(ColumnType type) {
   return type == ColumnType::u8 || type == ColumnType::i32 || type == ColumnType::u64;
 }
 
-}  // namespace
-
-std::string shown_value(const ColumnInfo& column, double value) {
-  if (const auto name = code_name(column, value)) return *name;
-  if (column.group == ColumnGroup::id) return fmt::format("{:.0f}", value);  // as commands take it
-  if (const std::optional<int> digits = results::percent_digits(column))
-    return results::is_slowdown(column) ? format_slowdown(value, *digits) : format_percent(value, *digits);
-  if (column.name == "outside_domain") return value > 0 ? "yes" : "no";
-  if (column.name == "missed_by") return std::isfinite(value) ? format_percent(value) : "-";
-  // Requests of a replica are few a second, tokens many.
-  if (column.unit == "s-1" && std::isfinite(value))
-    return value < 10 ? format_rate(value) : format_fixed(value, 1);
-  return format_value(value, column.unit);
-}
-
-char* write_exact(ColumnType type, double value, std::span<char, kLongestNumber> text) {
-  char* const end = text.data() + text.size();
-  if (is_whole(type)) return std::to_chars(text.data(), end, static_cast<std::int64_t>(value)).ptr;
-  if (type == ColumnType::f4) return std::to_chars(text.data(), end, static_cast<float>(value)).ptr;
-  return std::to_chars(text.data(), end, value).ptr;
-}
-
-std::string short_heading(const ColumnInfo& column) {
-  if (const PlanAxisRow* const row = find_plan_column(column.name)) {
-    std::string words(row->name);
-    std::ranges::replace(words, '_', ' ');
-    return words;
-  }
-  const auto known =
-      std::ranges::find(kHeadings, column.name, &std::pair<std::string_view, std::string_view>::first);
-  if (known != kHeadings.end()) return std::string(known->second);
-  for (const std::string_view suffix : {"_bytes_per_s", "_bytes", "_s"}) {
-    if (column.unit != "1" && column.name.ends_with(suffix)) {
-      return column.name.substr(0, column.name.size() - suffix.size());
-    }
-  }
-  return column.name;
-}
-
-std::string plain_value(const ColumnInfo& column, double value) {
-  if (const auto name = code_name(column, value)) return *name;
-  return std::isfinite(value) ? exact(column, value) : "";
-}
-
-namespace {
-
 /// Servers are measured by their time between tokens.
 constexpr const char* kOfItl =
     "expected errors are those of itl; of ttft, end to end and percentiles none is known";
@@ -406,6 +360,48 @@ void print_yaml(std::ostream& out, const std::vector<Field>& fields, std::size_t
 }
 
 }  // namespace
+
+std::string shown_value(const ColumnInfo& column, double value) {
+  if (const auto name = code_name(column, value)) return *name;
+  if (column.group == ColumnGroup::id) return fmt::format("{:.0f}", value);  // as commands take it
+  if (const std::optional<int> digits = results::percent_digits(column))
+    return results::is_slowdown(column) ? format_slowdown(value, *digits) : format_percent(value, *digits);
+  if (column.name == "outside_domain") return value > 0 ? "yes" : "no";
+  if (column.name == "missed_by") return std::isfinite(value) ? format_percent(value) : "-";
+  // Requests of a replica are few a second, tokens many.
+  if (column.unit == "s-1" && std::isfinite(value))
+    return value < 10 ? format_rate(value) : format_fixed(value, 1);
+  return format_value(value, column.unit);
+}
+
+char* write_exact(ColumnType type, double value, std::span<char, kLongestNumber> text) {
+  char* const end = text.data() + text.size();
+  if (is_whole(type)) return std::to_chars(text.data(), end, static_cast<std::int64_t>(value)).ptr;
+  if (type == ColumnType::f4) return std::to_chars(text.data(), end, static_cast<float>(value)).ptr;
+  return std::to_chars(text.data(), end, value).ptr;
+}
+
+std::string short_heading(const ColumnInfo& column) {
+  if (const PlanAxisRow* const row = find_plan_column(column.name)) {
+    std::string words(row->name);
+    std::ranges::replace(words, '_', ' ');
+    return words;
+  }
+  const auto known =
+      std::ranges::find(kHeadings, column.name, &std::pair<std::string_view, std::string_view>::first);
+  if (known != kHeadings.end()) return std::string(known->second);
+  for (const std::string_view suffix : {"_bytes_per_s", "_bytes", "_s"}) {
+    if (column.unit != "1" && column.name.ends_with(suffix)) {
+      return column.name.substr(0, column.name.size() - suffix.size());
+    }
+  }
+  return column.name;
+}
+
+std::string plain_value(const ColumnInfo& column, double value) {
+  if (const auto name = code_name(column, value)) return *name;
+  return std::isfinite(value) ? exact(column, value) : "";
+}
 
 ChosenRows read_rows(const ResultReader& reader, std::vector<std::uint64_t> rows) {
   ChosenRows chosen{std::move(rows), {}};

@@ -45,7 +45,7 @@ struct TableOptions {
   /// Groups of rows (indices in ChosenRows::rows) that are shown as one row, in the order in which they are shown; the
   /// first row of each is shown, with all the group's values of plan axes. Empty: each row is shown, in order.
   RowGroups groups = {};
-  std::vector<std::string> remarks = {};  ///< on the rows (row_remarks.h), below them
+  std::vector<std::string> remarks = {};  ///< on the rows (top_table.h), below them
 };
 
 /// Groups of rows that tie, by their first row: all that the file holds of them is equal, to the bit, except one plan

@@ -19,7 +19,6 @@
 #include "sweep/cli/reports/top_output.h"
 #include "sweep/cli/terminal/text_table.h"
 #include "sweep/space/axis_names.h"
-#include "sweep/space/expression.h"
 #include "sweep/study/column_names.h"
 
 namespace shardscape::cli {

@@ -12,7 +12,6 @@
 #include "sweep/cli/reports/report.h"
 #include "sweep/cli/terminal/format.h"
 #include "sweep/evidence/assess.h"
-#include "sweep/validate/error_groups.h"
 
 namespace shardscape::cli {
 

@@ -9,9 +9,7 @@
 #include <vector>
 
 #include "sweep/evidence/evidence_table.h"
-#include "sweep/validate/bars.h"
 #include "sweep/validate/evaluation.h"
-#include "sweep/validate/hold_out.h"
 
 namespace shardscape::cli {
 

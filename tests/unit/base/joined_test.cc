@@ -1,4 +1,4 @@
-#include "engine/base/joined.h"
+#include "engine/base/words.h"
 
 #include <gtest/gtest.h>
 

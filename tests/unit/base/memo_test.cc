@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "engine/base/quantity.h"
-#include "engine/base/short_memo.h"
 #include "engine/network/prices/curve_store.h"
 #include "engine/network/prices/sick_links.h"
 #include "engine/step/training/price_training.h"

@@ -7,7 +7,6 @@
 
 #include "sweep/yaml/load.h"
 #include "sweep/yaml/loader.h"
-#include "sweep/yaml/read_technology.h"
 #include "sweep/yaml/specs.h"
 #include "tests/support/paths.h"
 

@@ -1,5 +1,5 @@
 // Does a condition take the rows that its words say?
-#include "sweep/calibrate/row_filter.h"
+#include "sweep/calibrate/dataset.h"
 
 #include <gtest/gtest.h>
 

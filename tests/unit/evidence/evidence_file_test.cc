@@ -1,5 +1,5 @@
 // Does the evidence file read back, and say what is wrong with it?
-#include "sweep/evidence/evidence_file.h"
+#include "sweep/evidence/evidence_table.h"
 
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"

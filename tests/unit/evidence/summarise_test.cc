@@ -1,5 +1,5 @@
 // Do sums of residuals come out as worked by hand?
-#include "sweep/evidence/summarise.h"
+#include "sweep/evidence/evidence_table.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,6 @@
 // Is nothing written but to files that were made for it?
 #include "results_schema/disk/files.h"
 
-#include "results_schema/disk/sealed_bytes.h"
 #include "tests/unit/results_schema/results_fixture.h"
 
 namespace shardscape::results {

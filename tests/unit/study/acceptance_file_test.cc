@@ -1,5 +1,5 @@
 // Are shares of accepted drafts those of a table of lengths, and are its faults told with their line?
-#include "sweep/study/acceptance_file.h"
+#include "sweep/study/study_parts.h"
 
 #include <gtest/gtest.h>
 

@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "sweep/evidence/evidence_file.h"
+#include "sweep/evidence/evidence_table.h"
 #include "sweep/yaml/load.h"
-#include "sweep/yaml/read_technology.h"
+#include "sweep/yaml/specs.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/unit/study/study_text.h"

@@ -1,5 +1,5 @@
 // Does a timeline parse as a Chrome trace, with every operation once and none on top of another?
-#include "engine/timeline/pipeline_trace.h"
+#include "engine/timeline/timed_step.h"
 
 #include <gtest/gtest.h>
 

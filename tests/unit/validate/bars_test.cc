@@ -1,10 +1,8 @@
-#include "sweep/validate/bars.h"
+#include "sweep/validate/evaluation.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-
-#include "sweep/validate/hold_out.h"
 
 namespace shardscape::validate {
 namespace {

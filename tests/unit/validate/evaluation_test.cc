@@ -9,8 +9,6 @@
 #include "engine/simulate.h"
 #include "sweep/space/point_text.h"
 #include "sweep/study/load_study.h"
-#include "sweep/validate/error_groups.h"
-#include "sweep/validate/predictions_file.h"
 #include "tests/support/paths.h"
 #include "tests/support/plan_table.h"
 

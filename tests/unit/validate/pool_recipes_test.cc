@@ -1,5 +1,5 @@
 // Is a row given the public recipe that was made for it, and is it told where another may have run?
-#include "sweep/validate/pool_recipes.h"
+#include "sweep/validate/presets.h"
 
 #include <gtest/gtest.h>
 

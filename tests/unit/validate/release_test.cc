@@ -1,5 +1,5 @@
 // Releases as tables state them.
-#include "sweep/validate/release.h"
+#include "sweep/validate/run_labels.h"
 
 #include <gtest/gtest.h>
 

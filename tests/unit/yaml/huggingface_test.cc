@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "sweep/yaml/huggingface_keys.h"
+#include "sweep/yaml/huggingface_config.h"
 #include "tests/unit/yaml/problems_of.h"
 
 namespace shardscape::yaml {

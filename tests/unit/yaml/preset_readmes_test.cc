@@ -9,7 +9,7 @@
 #include "engine/spec/fabric_numbers.h"
 #include "engine/spec/spec_numbers.h"
 #include "sweep/yaml/device_sheet.h"
-#include "sweep/yaml/huggingface_keys.h"
+#include "sweep/yaml/huggingface_config.h"
 #include "sweep/yaml/loader.h"
 #include "sweep/yaml/specs.h"
 #include "tests/support/paths.h"

@@ -1,6 +1,6 @@
 // Are technology presets those of their sources, and are files of technologies, bases and built devices read with
 // located problems?
-#include "sweep/yaml/read_technology.h"
+#include "sweep/yaml/specs.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/timeline/pipeline_trace.h"
+#include "engine/timeline/timed_step.h"
 
 #include <fmt/format.h>
 

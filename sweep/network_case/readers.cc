@@ -1,12 +1,10 @@
-#include "sweep/network_case/json_reader.h"
-
-#include <fmt/format.h>
+// Gives typed access to a JSON document, and notes what is wrong with it and where.
+#include "sweep/network_case/readers.h"
 
 #include <cmath>
 #include <limits>
 
 #include "engine/base/safe_text.h"
-#include "engine/base/suggest.h"
 #include "engine/base/words.h"
 
 namespace shardscape::network_case {
