@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/serving/load/longest_drawn.h"
-#include "engine/simulate_options.h"
+#include "engine/spec/execution_mode.h"
 #include "engine/spec/scenario.h"
 #include "results_schema/rows/columns.h"
 #include "results_schema/rows/limits.h"
