@@ -528,15 +528,6 @@ Seconds spared_apart(const ParallelPlan& plan, const network::CollectiveKey& ask
   return kApartSpared * cost_along_context(plan, asked, collectives);
 }
 
-network::LinkSet links_of_data(const StepMachine& machine, std::size_t stage) {
-  network::LinkSet links;
-  for (const DataTraffic::Part& part : data_traffic(machine.in, static_cast<std::int32_t>(stage)).parts) {
-    const network::CollectiveKey asked = part.key(machine.groups);
-    if (!asked.nothing()) links.insert_all(machine.collectives.healthy().links(asked));
-  }
-  return links;
-}
-
 bool beside_passes_slowed(const StepMachine& machine, std::size_t stage) {
   const network::CollectivePrices& sick = machine.collectives;
   const network::Slice slice = machine.calls_of(stage, sick).slice;

@@ -74,8 +74,6 @@ struct Contention {
 /// shares of sick links; the marked share is 0 then, and no link bounds the step.
 Contention contention_of(const StepMachine& machine, const TimedStage& step);
 
-/// The links that data-parallel traffic of a stage crosses, all of its groups at once, while they are healthy.
-network::LinkSet links_of_data(const StepMachine& machine, std::size_t stage);
 /// Whether faults of links make traffic beside the passes of a stage slower.
 bool beside_passes_slowed(const StepMachine& machine, std::size_t stage);
 

@@ -35,7 +35,7 @@ struct KnownStep {
   std::vector<TailCosts> tails;
 
   /// The links whose faults change a part of a stage's step: its passes, the traffic beside them, and its tail; and
-  /// links_of_data().
+  /// those that its data-parallel traffic crosses.
   struct Links {
     network::LinkSet passes, beside, tail, data;
   };

@@ -19,6 +19,16 @@ compute::OptimizerState optimizer_state(const Setting& setting) {
           bytes_per_element(setting.policy().weights)};
 }
 
+/// The links that data-parallel traffic of a stage crosses, all of its groups at once, while they are healthy.
+network::LinkSet links_of_data(const StepMachine& machine, std::size_t stage) {
+  network::LinkSet links;
+  for (const DataTraffic::Part& part : data_traffic(machine.in, static_cast<std::int32_t>(stage)).parts) {
+    const network::CollectiveKey asked = part.key(machine.groups);
+    if (!asked.nothing()) links.insert_all(machine.collectives.healthy().links(asked));
+  }
+  return links;
+}
+
 }  // namespace
 
 OptimizerCost optimizer_cost(const TrainingStep& in, const DeviceSpec& device, std::int32_t stage) {
