@@ -80,12 +80,12 @@ bool CollectivePrices::unequal_loads(const CollectiveKey& combine) const {
          !healthy_->operation(combine.op, combine.group).senders.loads.empty();
 }
 
-BusiestExchange CollectivePrices::busiest_exchange(const CollectiveKey& dispatch, const CollectiveKey& combine,
-                                                   Seconds work) const {
+BusiestExchange CollectivePrices::busiest_exchange(const CollectiveKey& dispatch,
+                                                   const CollectiveKey& combine, Seconds work) const {
   const double back = healthy_->wire_bytes(combine.op, combine.bytes, combine.group).value(),
                out = healthy_->wire_bytes(dispatch.op, dispatch.bytes, dispatch.group).value();
-  return {healthy_->time_on_links(dispatch).value(), healthy_->time_on_links(combine).value(), work.value(), 0,
-          out > 0 ? back / out : 0};
+  return {healthy_->time_on_links(dispatch).value(), healthy_->time_on_links(combine).value(), work.value(),
+          0, out > 0 ? back / out : 0};
 }
 
 Seconds CollectivePrices::crowded_by_loads(const CollectiveKey& dispatch, const CollectiveKey& combine,

@@ -157,11 +157,10 @@ TEST(Contention, MessagesMakeCallsLonger) {
   EXPECT_NEAR(meet.contention.value() / (messages * calls * 32 / 33 / alone), 1, 1e-6);
   EXPECT_NEAR(meet.contended_share / (0.5 * meet.contention.value() / alone), 1, 1e-6);
   EXPECT_EQ(block.contention, Seconds(0));
-  const Prediction apart =
-      timed({"pairs",
-             {test::dimension("inner", DimensionKind::fully_connected, {2}, kPort),
-              test::dimension("outer", DimensionKind::switched, {2}, kPort)}},
-            true);
+  const Prediction apart = timed({"pairs",
+                                  {test::dimension("inner", DimensionKind::fully_connected, {2}, kPort),
+                                   test::dimension("outer", DimensionKind::switched, {2}, kPort)}},
+                                 true);
   EXPECT_GT(apart.breakdown[TimeClass::tensor_comm], Seconds(0));
   EXPECT_EQ(apart.contention, Seconds(0));
 }
