@@ -56,7 +56,7 @@ class Inputs {
 
   /// One plan, simulated as `simulate` does. Simulators are kept, so that the next plan of the setting is cheap.
   /// `watch` is asked while an execution lasts. To be called without the interpreter's lock.
-  Prediction simulate(const sweep::ChosenPoint& point, ExecutionMode mode, const FaultSet& faults,
+  Prediction simulate(const sweep::ChosenPlan& point, ExecutionMode mode, const FaultSet& faults,
                       const StepWatch& watch) const;
 
  private:
@@ -76,7 +76,7 @@ class Inputs {
 /// One simulated point: its columns are read when they are asked for.
 class Result {
  public:
-  Result(std::shared_ptr<const Inputs> inputs, std::string text, sweep::ChosenPoint point,
+  Result(std::shared_ptr<const Inputs> inputs, std::string text, sweep::ChosenPlan point,
          Prediction prediction);
 
   /// The value of a column; KeyError's message where there is none.
@@ -94,7 +94,7 @@ class Result {
 
   std::shared_ptr<const Inputs> inputs_;
   std::string text_;
-  sweep::ChosenPoint point_;
+  sweep::ChosenPlan point_;
   Prediction prediction_;
   mutable std::vector<double> values_;  ///< of all columns; empty until one is asked for
 };

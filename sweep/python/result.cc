@@ -6,7 +6,7 @@
 
 namespace shardscape::python {
 
-Result::Result(std::shared_ptr<const Inputs> inputs, std::string text, sweep::ChosenPoint point,
+Result::Result(std::shared_ptr<const Inputs> inputs, std::string text, sweep::ChosenPlan point,
                Prediction prediction)
     : inputs_(std::move(inputs)),
       text_(std::move(text)),
@@ -19,7 +19,7 @@ const std::vector<double>& Result::values() const {
   const sweep::SweepJob& job = inputs_->job();
   const sweep::Study& study = inputs_->study();
   Prediction judged = prediction_;
-  results::PointRecord record(0, point_.plan, point_.setting.workload, job.hardware(point_.at), judged);
+  results::PointRecord record(0, point_.plan, point_.workload, job.hardware(point_.at), judged);
   if (judged.status == Status::ok) {
     if (study.reliability && !study.faults)
       record.goodput = sweep::goodput_share(*study.reliability, point_.plan.gpus(), 0);

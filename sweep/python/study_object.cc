@@ -51,23 +51,27 @@ const sweep::SweepJob& Inputs::job() const {
   return *job_;
 }
 
-Prediction Inputs::simulate(const sweep::ChosenPoint& point, ExecutionMode mode, const FaultSet& faults,
+Prediction Inputs::simulate(const sweep::ChosenPlan& point, ExecutionMode mode, const FaultSet& faults,
                             const StepWatch& watch) const {
   constexpr std::size_t kMostKept = 64;
   std::shared_ptr<Bound> bound;
   {
     const std::lock_guard lock(mutex_);
-    const std::optional<LoadSpec>& load = point.setting.workload.load;
+    const std::optional<LoadSpec>& load = point.workload.load;
     const Key key{point.at, mode, load ? load->request_rate : 0};
     if (bound_.size() >= kMostKept && !bound_.contains(key)) bound_.clear();
     std::shared_ptr<Bound>& kept = bound_[key];
-    if (!kept)
-      kept = std::make_shared<Bound>(point.setting, SimulateOptions{.time_infeasible = true, .mode = mode});
+    if (!kept) {
+      Setting setting = study().setting(point.at);
+      setting.workload = point.workload;
+      kept =
+          std::make_shared<Bound>(std::move(setting), SimulateOptions{.time_infeasible = true, .mode = mode});
+    }
     bound = kept;
   }
   const std::lock_guard lock(bound->mutex);
   WorkloadSpec& workload = bound->setting.workload;
-  workload.concurrency = point.setting.workload.concurrency;
+  workload.concurrency = point.workload.concurrency;
   if (mode != ExecutionMode::hierarchical || workload.load) bound->simulator.watch(watch);
   return bound->simulator.run(point.plan, faults);
 }
@@ -134,10 +138,10 @@ Result simulate(const std::shared_ptr<Inputs>& inputs, const std::optional<std::
                 const std::vector<std::string>& faults, const py::dict& axes) {
   const sweep::Study& study = inputs->study();
   std::string text = point_text(axes);
-  sweep::ChosenPoint point = cli::choose_point(study, text, "simulate");
+  sweep::ChosenPlan point = cli::choose_plan(study, text, "simulate");
   const ExecutionMode how = mode_of(mode, study);
   FaultSet sick;
-  if (!faults.empty()) sick = cli::parse_faults(faults, point.setting.system.fabric);
+  if (!faults.empty()) sick = cli::parse_faults(faults, study.setting(point.at).system.fabric);
   if (!sick.devices.empty() && study.phase() == Phase::inference)
     throw cli::BadInput("simulate: faults: a sick device is what training alone models");
   SignalWatch watch;
@@ -215,7 +219,7 @@ py::dict workload(const Inputs& inputs) {
 double engine_seconds(const Inputs& inputs, const std::vector<std::string>& points) {
   std::vector<ParallelPlan> plans;
   for (const std::string& text : points)
-    plans.push_back(cli::choose_point(inputs.study(), text, "simulate").plan);
+    plans.push_back(cli::choose_plan(inputs.study(), text, "simulate").plan);
   const std::clock_t start = std::clock();
   const Setting setting = inputs.study().setting(0);
   Simulator simulator(setting, {.time_infeasible = true, .mode = inputs.study().mode});

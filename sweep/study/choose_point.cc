@@ -31,18 +31,24 @@ void take_load(const PointText& text, const Study& study, std::size_t at, Worklo
 
 }  // namespace
 
-tl::expected<ChosenPoint, Problems> choose_point(const std::string& text, const Study& study) {
+ChosenPoint with_setting(ChosenPlan chosen, const Study& study) {
+  ChosenPoint point{chosen.plan, chosen.at, study.setting(chosen.at), std::move(chosen.warning)};
+  point.setting.workload = std::move(chosen.workload);
+  return point;
+}
+
+tl::expected<ChosenPlan, Problems> choose_plan(const std::string& text, const Study& study) {
   const std::size_t counts = study.gpu_counts.size();
   for (std::size_t count = 0; count < counts; ++count) {
     auto point = parse_point(text, study.space, study.gpu_counts[count], study.phase());
     if (!point) continue;
     const std::size_t at = count * (study.setting_count() / counts);
-    ChosenPoint chosen{point->plan, at, study.setting(at), ""};
+    ChosenPlan chosen{point->plan, at, study.workload_of(at), ""};
     Problems problems;
-    take_load(*point, study, at, chosen.setting.workload, problems);
+    take_load(*point, study, at, chosen.workload, problems);
     if (!problems.empty()) return tl::unexpected(std::move(problems));
     if (long_sequences(study.model, study.workloads).empty())
-      chosen.warning = long_sequences(study.model, {&chosen.setting.workload, 1});
+      chosen.warning = long_sequences(study.model, {&chosen.workload, 1});
     return chosen;
   }
   // What is wrong on the most GPUs, which allow the most.

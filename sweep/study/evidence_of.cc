@@ -51,7 +51,7 @@ void attach_evidence(const yaml::Catalog& catalog, Study& study, yaml::Diagnosti
 
 evidence::Regime regime_of(const Study& study, std::size_t setting) {
   const System& system = study.systems[setting / study.workloads.size()];
-  const WorkloadSpec& workload = study.workloads[setting % study.workloads.size()];
+  const WorkloadSpec& workload = study.workload_of(setting);
   return {workload.phase,
           name_if_as_sold(without_price(system.device), study.device_presets),
           evidence::own_name(workload.precision),

@@ -124,9 +124,13 @@ struct Study {
   [[nodiscard]] DesignSpace design_space() const {
     return {space, gpu_counts.size() < 2 ? std::vector{gpus} : gpu_counts, phase(), setting_count()};
   }
-  /// The setting with index = system * workloads.size() + workload.
+  /// The workload of the setting with index = system * workloads.size() + workload.
+  [[nodiscard]] const WorkloadSpec& workload_of(std::size_t index) const {
+    return workloads[index % workloads.size()];
+  }
+  /// That setting.
   [[nodiscard]] Setting setting(std::size_t index) const {
-    return {model, systems[index / workloads.size()], workloads[index % workloads.size()]};
+    return {model, systems[index / workloads.size()], workload_of(index)};
   }
 };
 

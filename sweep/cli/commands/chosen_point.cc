@@ -17,9 +17,17 @@
 
 namespace shardscape::cli {
 
-sweep::ChosenPoint point_of_id(const sweep::Study& study, const sweep::DesignSpace& space, std::uint64_t id) {
+namespace {
+
+sweep::ChosenPlan plan_of_id(const sweep::Study& study, const sweep::DesignSpace& space, std::uint64_t id) {
   const sweep::PointIndex point = space.point(id);
-  return {point.plan, point.setting, study.setting(point.setting), ""};
+  return {point.plan, point.setting, study.workload_of(point.setting), ""};
+}
+
+}  // namespace
+
+sweep::ChosenPoint point_of_id(const sweep::Study& study, const sweep::DesignSpace& space, std::uint64_t id) {
+  return with_setting(plan_of_id(study, space, id), study);
 }
 
 std::optional<std::uint64_t> point_id_of(const std::string& text) {
@@ -29,20 +37,24 @@ std::optional<std::uint64_t> point_id_of(const std::string& text) {
   return !text.empty() && read.ec == std::errc() && read.ptr == end ? std::optional(id) : std::nullopt;
 }
 
-sweep::ChosenPoint choose_point(const sweep::Study& study, const std::string& text, const char* option) {
+sweep::ChosenPlan choose_plan(const sweep::Study& study, const std::string& text, const char* option) {
   if (const std::optional<std::uint64_t> id = point_id_of(text)) {
     const sweep::DesignSpace space = study.design_space();
-    if (*id < space.size()) return point_of_id(study, space, *id);
+    if (*id < space.size()) return plan_of_id(study, space, *id);
     throw BadInput(fmt::format("{}: {} is no point: the study has {}, from 0 on", option, *id,
                                counted(space.size(), "point")));
   }
-  auto point = sweep::choose_point(text, study);
-  if (point) return *std::move(point);
+  auto plan = sweep::choose_plan(text, study);
+  if (plan) return *std::move(plan);
   std::vector<std::string> problems;
-  for (const Problem& problem : point.error().list())
+  for (const Problem& problem : plan.error().list())
     problems.push_back(
         fmt::format("{}: {}{}{}", option, problem.field, problem.field.empty() ? "" : ": ", problem.message));
   throw BadInput(std::move(problems));
+}
+
+sweep::ChosenPoint choose_point(const sweep::Study& study, const std::string& text, const char* option) {
+  return with_setting(choose_plan(study, text, option), study);
 }
 
 std::uint64_t best_row(const results::ResultReader& reader, const std::string& name,
@@ -84,9 +96,10 @@ std::optional<sweep::ChosenPoint> feasible_start(const sweep::Study& study) {
     const auto holds = [&](const sweep::Constraint& constraint) { return constraint.holds(plan, load); };
     return std::ranges::all_of(constraints, holds) && simulator.judge(plan).status == Status::ok;
   };
-  if (const auto first = sweep::choose_point("", study)) {
-    Simulator simulator(first->setting);
-    if (is_feasible(simulator, first->plan, first->setting.workload)) return std::nullopt;
+  if (const auto chosen = sweep::choose_plan("", study)) {
+    const sweep::ChosenPoint first = with_setting(*chosen, study);
+    Simulator simulator(first.setting);
+    if (is_feasible(simulator, first.plan, first.setting.workload)) return std::nullopt;
   }
   const sweep::DesignSpace space = study.design_space();
   const std::size_t counts = study.gpu_counts.size(), each = study.setting_count() / counts;

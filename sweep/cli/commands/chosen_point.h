@@ -12,8 +12,11 @@
 
 namespace shardscape::cli {
 
-/// The point that the text of an option names: a plan, or the id of a point of the study, as `top` prints it. BadInput
-/// with all that is wrong with it.
+/// The plan that the text of an option names, by its axes or by the id of a point of the study, as `top` prints it.
+/// BadInput with all that is wrong with it.
+sweep::ChosenPlan choose_plan(const sweep::Study& study, const std::string& text,
+                              const char* option = "--point");
+/// The same with its setting.
 sweep::ChosenPoint choose_point(const sweep::Study& study, const std::string& text,
                                 const char* option = "--point");
 

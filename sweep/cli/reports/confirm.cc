@@ -192,8 +192,8 @@ Executions execute_rows(const results::ResultReader& reader, std::span<const std
     ++done.rows;
     left = std::max<std::int64_t>(0, left - outcome.events);
     for (std::size_t column = 0; column < columns.size(); ++column)
-      done.values[column][row] = executed.of(
-          column, point, study.workloads[point.setting % study.workloads.size()], outcome.prediction);
+      done.values[column][row] =
+          executed.of(column, point, study.workload_of(point.setting), outcome.prediction);
   }
   done.why_stopped = executor.stopped();
   done.cpu_seconds = cpu_seconds() - start;

@@ -43,10 +43,10 @@ std::vector<std::string> changes_of(const Json& request) {
 }
 
 sweep::ChosenPoint chosen(const Json& request, const sweep::Study& study) {
-  auto point = sweep::choose_point(request.value("point", std::string()), study);
-  if (point) return *std::move(point);
+  auto plan = sweep::choose_plan(request.value("point", std::string()), study);
+  if (plan) return with_setting(*std::move(plan), study);
   std::vector<std::string> problems;
-  for (const Problem& problem : point.error().list())
+  for (const Problem& problem : plan.error().list())
     problems.push_back("point: " + problem.field + (problem.field.empty() ? "" : ": ") + problem.message);
   throw Refused(std::move(problems));
 }

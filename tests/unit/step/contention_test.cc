@@ -147,11 +147,12 @@ TEST(Contention, MessagesMakeCallsLonger) {
     setting.system.stack.communication.pipeline_async = async;
     return timed_plan(setting, test::plan_of(tensor, 1, 2, 1));
   };
-  constexpr double kPort = 50e9, kMicrobatches = 16, kHidden = 1024, kSequence = 1024;
+  constexpr double kPort = 50e9;
+  const double bytes = 2.0 * 1024 * 1024;  // of a message: two for each feature of each token
   const Prediction meet = timed(test::crossbar(4, kPort), true),
                    block = timed(test::crossbar(4, kPort), false);
   const double alone = (meet.step_time - meet.contention).value();
-  const double messages = 2 * kMicrobatches * 2 * kHidden * kSequence / kPort;
+  const double messages = 2 * 16 * bytes / kPort;
   const double calls = (meet.breakdown[TimeClass::tensor_comm] - meet.contention).value();
   ASSERT_GT(messages * calls / alone, 0.001 * alone);
   EXPECT_NEAR(meet.contention.value() / (messages * calls * 32 / 33 / alone), 1, 1e-6);
