@@ -107,8 +107,8 @@ class SlotMemo {
   std::vector<Slot> slots_;
 };
 
-/// Values by so few keys that they are looked through one after the other, in the order in which keys came. References to values hold until the next new key. The first `kUsual`
-/// keys need no memory from the heap.
+/// Values by so few keys that they are looked through one after the other, in the order in which keys came. References
+/// to values hold until the next new key. The first `kUsual` keys need no memory from the heap.
 template <class Key, class Value, std::size_t kUsual = 0>
 class ShortMemo {
  public:

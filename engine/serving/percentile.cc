@@ -226,10 +226,6 @@ class Selection {
   std::int64_t different_ = 0;
 };
 
-}  // namespace
-
-namespace {
-
 /// Limits between which the ranks of some shares lie, most likely: around their places in a sample of the values.
 class Brackets {
  public:

@@ -37,7 +37,8 @@ struct Progression {
 /// sample suggests, and those are dropped that are not on the answer's side, until no more values than progressions are
 /// left, of which the one is selected: the time is about proportional to the number of progressions.
 double percentile(const std::vector<Progression>& values, double share);
-/// The same of several shares, which ascend; what all progressions take is taken once.
+/// The same of several shares, which ascend; what all progressions take is taken once: of many values each share has
+/// two limits of its own, and one pass deals out what lies between them.
 void percentiles(const std::vector<Progression>& values, std::span<const double> shares,
                  std::span<double> to);
 /// Mean and percentiles of progressions.

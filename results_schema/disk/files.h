@@ -1,4 +1,4 @@
-// Writes files so that they exist completely or not at all. Private to this folder and report/.
+// Errors of files, and writing files so that they exist completely or not at all.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Selects rows of tables, groups them so that each group shares a simulator, and computes their residuals under many
+// Selects rows of tables by conditions, groups them so that each group shares a simulator, and computes their residuals under many
 // candidates in parallel.
 #include "sweep/calibrate/dataset.h"
 

@@ -51,8 +51,7 @@ std::string links_left_behind(const std::vector<System>& systems) {
     if (!by_device_links(system.fabric) || links == kept) continue;
     return fmt::format(
         "device {} {}, but cluster {} states no bandwidth and keeps that of its own device's, {}: state it "
-        "in "
-        "the cluster, or list clusters, each with its device",
+        "in the cluster, or list clusters, each with its device",
         system.device.name, links.value() > 0 ? "has links of " + bandwidth_text(links) : "states no links",
         system.fabric.name, bandwidth_text(kept));
   }

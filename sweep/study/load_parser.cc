@@ -1,5 +1,5 @@
 // Reads a simulated load in three steps (trace, arrivals, client): each keeps the values that it can read, reports the
-// others at their keys, and adds what it has read to the resolved YAML. Lengths and rates have parsers of their own.
+// others at their keys, and adds what it has read to the resolved YAML. So do lengths, rates and sessions.
 #include "sweep/study/load_parser.h"
 
 #include <fmt/format.h>

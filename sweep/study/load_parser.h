@@ -1,5 +1,5 @@
 // Reads the keys of `workload:` that describe a load which is simulated request by request: request_rate, arrivals,
-// trace, speed_up, client, and random lengths; sessions and speculation have readers of their own.
+// trace, speed_up, client, and random lengths and sessions; speculation has a reader of its own.
 #pragma once
 
 #include <array>

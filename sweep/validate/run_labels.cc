@@ -1,4 +1,5 @@
-// Labels runs by the other runs of their server: rows of one deployment and lengths in order of their clients.
+// Labels runs by the other runs of their server: rows of one deployment and lengths in order of their clients;
+// and reads and orders releases of software.
 #include "sweep/validate/run_labels.h"
 
 #include <algorithm>

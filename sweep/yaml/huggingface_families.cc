@@ -1,7 +1,7 @@
 // Reads huggingface_families.json, the table of families: a row starts from the one that it is like, and sets what
-// differs. A key that no row has stops the program. Then reads a config by its family's row, part by part: shapes, heads,
-// MLP, norms, positions, dropouts, biases, windows, experts, then what the row demands of further keys. A key that the
-// row does not name leaves the default of the spec.
+// differs. A key that no row has stops the program. Then reads a config by its family's row, part by part: shapes,
+// heads, MLP, norms, positions, dropouts, biases, windows, experts, then what the row demands of further keys. A key
+// that the row does not name leaves the default of the spec.
 #include "sweep/yaml/huggingface_families.h"
 
 #include <algorithm>

@@ -249,7 +249,8 @@ TEST(ModesPresets, AgreeOrSaySo) {
   EXPECT_LE(compared.marked, compared.plans / 100);
 }
 
-// The busiest member of a group of experts is waited for; what others send meanwhile is under way before, or in its way.
+// The busiest member of a group of experts is waited for; what others send meanwhile is under way before, or in its
+// way.
 TEST(ModesPresets, AgreeUnderUnequalLoads) {
   const Compared compared =
       compare(400, 0, draw_unequal, [](std::uint64_t, const FabricSpec&) { return FaultSet(); });

@@ -7,9 +7,11 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "engine/network/flows/fluid.h"
 #include "engine/serving/live/live_server.h"
 
 namespace shardscape::serving {
@@ -83,7 +85,7 @@ class AlikeCourse {
     const double next = kind.underway.empty() ? kNever : kind.underway.front().ready;
     const double ends = kind.server.ends(), wakes = kind.server.wakes();
     if (!(std::min({next, ends, wakes}) < kNever)) return false;
-    if (next <= std::min(ends, wakes)) {
+    if (next <= (ends <= wakes ? ends : wakes * (1 + network::kTie))) {  // as in the course of all servers
       DrawnRequest request = std::exchange(kind.underway.front(), {});
       kind.underway.pop_front();
       request.number = kind.came++;
@@ -157,7 +159,7 @@ class AlikeCourse {
   struct Outline {
     std::int64_t waiting = 0, running = 0, decoding = 0, underway = 0;
     double tokens = 0;
-    friend bool operator==(const Outline&, const Outline&) = default;
+    double age = 0;  ///< seconds since the request was sent that is admitted next
   };
   struct Reference {
     Outline outline;
@@ -167,37 +169,43 @@ class AlikeCourse {
     Tally::Mark mark;
   };
 
-  [[nodiscard]] Outline outline() const {
+  [[nodiscard]] Outline outline(double now) const {
     const Alike& kind = kinds_.front();
     const ServerState& state = kind.server.state();
-    return {kind.server.waiting(), state.running(), state.decoding(), std::ssize(kind.underway),
-            state.tokens_met()};
+    return {kind.server.waiting(), state.running(),
+            state.decoding(),      std::ssize(kind.underway),
+            state.tokens_met(),    state.has_waiting() ? now - state.head().request.sent : 0};
   }
 
-  [[nodiscard]] StateOfServer state(double now) const {
+  [[nodiscard]] StateOfServer state(double now) {
     const Alike& kind = kinds_.front();
     StateOfServer state;
     kind.server.describe(now, kind.came, state);
     for (const DrawnRequest& request : kind.underway) state.moments.push_back(request.ready - now);
+    described_ += std::ssize(state.moments);
     return state;
   }
 
   /// Whether the state is that of the reference.
-  [[nodiscard]] bool comes_back(double now) const {
-    if (outline() != reference_->outline) return false;
-    const StateOfServer is = state(now);
+  [[nodiscard]] bool comes_back(double now) {
     const auto equal = [&](double a, double b) { return std::abs(a - b) <= kSame * now; };
+    const Outline one = outline(now), &other = reference_->outline;
+    if (std::tie(one.waiting, one.running, one.decoding, one.underway, one.tokens) !=
+            std::tie(other.waiting, other.running, other.decoding, other.underway, other.tokens) ||
+        !equal(one.age, other.age))
+      return false;
+    const StateOfServer is = state(now);
     return is.counts == reference_->state.counts &&
            std::ranges::equal(is.moments, reference_->state.moments, equal);
   }
 
   /// Requests are done: where the state is back, what has been done since is done again as often as may be.
   void look_back(double now) {
-    if (repeated_) return;
+    if (repeated_ || described_ > kMostDescribed * events_) return;
     if (reference_ && comes_back(now)) return repeat(now);
     const std::int64_t each = done_ / rules_.servers;
     if (reference_ ? each < next_reference_ : each < each_) return;
-    reference_ = Reference{outline(), state(now), now, done_, preemptions(), tally_.mark()};
+    reference_ = Reference{outline(now), state(now), now, done_, preemptions(), tally_.mark()};
     next_reference_ = each + std::min(each, kMostPeriod * each_);
   }
 
@@ -216,6 +224,8 @@ class AlikeCourse {
   /// Moments that lie closer together, as a share of the time since the beginning, are equal up to rounding.
   static constexpr double kSame = 1e-11;
   static constexpr std::int64_t kUnasked = 1 << 12;
+  /// Numbers of states that are looked at for each event: more would take longer than to go on event by event.
+  static constexpr std::int64_t kMostDescribed = 16;
 
   const LiveRules& rules_;
   const LoadCounts counts_;
@@ -225,12 +235,13 @@ class AlikeCourse {
   Tally tally_;
   DecodeTimes times_;
   std::deque<Alike> kinds_;
-  std::int64_t sent_ = 0, done_ = 0, events_ = 0;
+  std::int64_t sent_ = 0, done_ = 0, events_ = 0, described_ = 0;
   double end_ = 0;  ///< of the latest work
   std::int64_t preempted_before_ = 0, repeated_preemptions_ = 0;
   std::optional<Reference> reference_;
   std::int64_t next_reference_ = 0;  ///< requests of each server that are done when the reference is replaced
-  bool repeated_ = false;            ///< nothing is looked for any more, as there is nothing to repeat
+  bool repeated_ =
+      false;  ///< a period was found, which is looked for once before the warm-up ends and once after
 };
 
 }  // namespace

@@ -173,8 +173,8 @@ class ServerState {
       free_.push_back(slot);
     }
   }
-  /// How many sequences take_done() will take after so many decode iterations more, if `decodes`, and once those of
-  /// `ended` have begun to decode.
+  /// How many sequences take_done() will take after so many decode iterations more (0: none), and once those of `ended`
+  /// have begun to decode. Not of servers that only read.
   [[nodiscard]] std::int64_t ending(const std::vector<std::int32_t>& ended, std::int64_t iterations) const;
   /// What comes next, of requests that are alike, depends on this alone. Moments count from `now`, numbers of requests
   /// from `number` on.

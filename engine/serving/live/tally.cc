@@ -26,9 +26,9 @@ void Tally::done(const Sequence& sequence, double now) {
   const DrawnRequest& request = sequence.request;
   ttft_.add(sequence.first_token - request.sent, alike_);
   e2e_.add(now - request.sent, alike_);
-  // Moments of two pools are equal up to rounding.
+  // Moments of two pools, and of requests and of the servers that they find idle, are equal up to rounding.
   if (request.output > 1) tpot_.add(std::max(0.0, now - sequence.first_token) / (request.output - 1), alike_);
-  sums_.queued += servers * (sequence.admitted - request.sent);
+  sums_.queued += servers * std::max(0.0, sequence.admitted - request.sent);
   sums_.requests += alike_;
   if (!promises_ || keeps({request, sequence.admitted, sequence.first_token, now}, promised_))
     sums_.kept += alike_;

@@ -153,7 +153,8 @@ struct ContendedCalls {
   std::optional<Seconds> apart = {};
   SiblingTimes siblings = {};  ///< of the calls of blocks, of all microbatches together
   Seconds time = {};           ///< seconds of all calls, one after the other
-  /// Seconds by which early combines may make dispatches to the busiest experts longer, likewise (LoadShift).
+  /// Seconds by which early combines may make dispatches to the busiest experts longer, likewise
+  /// (CollectivePrices::crowded_by_loads()).
   Seconds crowded = {};
   boost::container::small_vector<Meeting, 2> meetings = {};
   boost::container::small_vector<Call, 8> calls = {};

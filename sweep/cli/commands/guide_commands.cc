@@ -19,6 +19,7 @@
 #include "sweep/cli/terminal/usage.h"
 #include "sweep/input/input_file.h"
 #include "sweep/study/column_names.h"
+#include "sweep/study/placement_axis.h"
 #include "sweep/study/starter.h"
 #include "sweep/yaml/specs.h"
 

@@ -1,5 +1,5 @@
-// The rows that `top` and the page begin with: rows that tie are one, and the first are executed as well; and what is to
-// be known of them beside what their columns say.
+// The rows that `top` and the page begin with: rows that tie are one, and the first are executed as well; and what is
+// to be known of them beside what their columns say.
 #pragma once
 
 #include <span>

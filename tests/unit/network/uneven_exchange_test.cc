@@ -120,8 +120,8 @@ TEST(Exchange, KernelsSendEachDomainOneCopyOfAToken) {
 }
 
 TEST(Exchange, KernelsOfMembersThatAreAheadSendBefore) {
-  // The same nodes, with loads of 0.1, 0.1, 1 and 0.8 of the busiest's. The second node has nearly all copies of tokens,
-  // which its members send back in equal parts: the other one begins a fifth of the work before the busiest.
+  // The same nodes, with loads of 0.1, 0.1, 1 and 0.8 of the busiest's. The second node has nearly all copies of
+  // tokens, which its members send back in equal parts: the other one begins a fifth of the work before the busiest.
   const Fabric fabric = two_nodes();
   StackProfile::Communication communication = test::plain_stack().communication;
   CollectiveSetup setup{
