@@ -52,7 +52,7 @@ Case random_case(std::uint64_t seed) {
   c.load.requests = {whole(1, coin() ? 100 : 2000), false};
   c.load.warm_up = {whole(0, coin() ? 10 : 300), false};
   c.load.promised.ttft = 0.05 * rng.uniform();
-  c.each = whole(1, 12);
+  c.each = rng.below(20) == 0 ? whole(100, 2000) : whole(1, 12);  // also far more than run at once
   for (double* cost : {&c.fixed, &c.per_sequence, &c.per_prompt_token}) *cost = 1e-3 * rng.uniform();
   c.per_cached = 1e-5 * rng.uniform();
   c.rules.policy = static_cast<ServingPolicy>(rng.below(enum_names<ServingPolicy>().size()));

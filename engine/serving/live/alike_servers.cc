@@ -240,8 +240,8 @@ class AlikeCourse {
   std::int64_t preempted_before_ = 0, repeated_preemptions_ = 0;
   std::optional<Reference> reference_;
   std::int64_t next_reference_ = 0;  ///< requests of each server that are done when the reference is replaced
-  bool repeated_ =
-      false;  ///< a period was found, which is looked for once before the warm-up ends and once after
+  /// A period was found, which is looked for once before the warm-up ends and once after.
+  bool repeated_ = false;
 };
 
 }  // namespace

@@ -67,7 +67,9 @@ namespace shardscape::step {
 
 /// The contention in a step.
 struct Contention {
-  Breakdown added;          ///< seconds added to the step, by the class of time that takes longer
+  /// Seconds added to the step, by the class of time that takes longer; the bubble where messages do, since stages wait
+  /// for these.
+  Breakdown added;
   double marked_share = 0;  ///< how far `added` may be off, as a share of the step, at least 0
 };
 /// Computes the contention. Under faults of links calls and traffic have the times that these leave them, and their
